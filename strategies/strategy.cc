@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "models/base/errors.h"
@@ -9,34 +10,90 @@
 namespace syncopate {
 namespace {
 
+using Tasks = StrategyRow::Tasks;
+using Variables = StrategyRow::Variables;
+
 constexpr std::array kStrategies = {
-    StrategyRow{"one-device", "one replica, variables on its device", make_one_device},
-    StrategyRow{"mirrored", "replicas of this process, each with a copy of the variables",
-                make_mirrored},
-    StrategyRow{"multi-worker-mirrored",
-                "replicas of several processes, each with a copy of the variables",
-                make_multi_worker_mirrored},
-    StrategyRow{"central-storage", "replicas of this process on one copy in host memory",
-                make_central_storage},
-    StrategyRow{"pipeline",
-                "stages of one network, each on a device of this process or in a task of its own",
-                make_pipeline},
-    StrategyRow{"parameter-server", "variables on servers, synchronous or asynchronous workers",
-                make_parameter_server},
+    StrategyRow{.name = kOneDevice,
+                .help = "one replica, variables on its device",
+                .title = "One device",
+                .short_name = "one device",
+                .variables = Variables::kDevice,
+                .collectives = {"local"},
+                .one_replica = "--strategy one-device has one replica; choose --strategy mirrored",
+                .make = make_one_device},
+    StrategyRow{.name = kMirrored,
+                .help = "replicas of this process, each with a copy of the variables",
+                .title = "Sync, one process",
+                .short_name = "mirrored",
+                .variables = Variables::kCopies,
+                .collectives = {"local", "nccl"},
+                .make = make_mirrored},
+    StrategyRow{.name = kMultiWorkerMirrored,
+                .help = "replicas of several processes, each with a copy of the variables",
+                .title = "Sync, all-reduce",
+                .short_name = "all-reduce",
+                .tasks = Tasks::kMany,
+                .variables = Variables::kCopies,
+                .collectives = {"local", "ring", "mpi", "nccl"},
+                .make = make_multi_worker_mirrored},
+    StrategyRow{.name = "central-storage",
+                .help = "replicas of this process on one copy in host memory",
+                .title = "Sync, central storage",
+                .short_name = "central storage",
+                .variables = Variables::kHost,
+                .collectives = {"local"},
+                .make = make_central_storage},
+    StrategyRow{
+        .name = "pipeline",
+        .help = "stages of one network, each on a device of this process or in a task of its own",
+        .title = "Pipeline",
+        .short_name = "pipeline",
+        .tasks = Tasks::kStages,
+        .variables = Variables::kStages,
+        .collectives = {"local", "ring"},
+        .one_replica = "--strategy pipeline has one replica; --stages N gives it several devices",
+        .make = make_pipeline},
+    StrategyRow{.name = "parameter-server",
+                .help = "variables on servers, synchronous or asynchronous workers",
+                .title = "Sync, servers",
+                .short_name = "sync",
+                .tasks = Tasks::kWithServers,
+                .variables = Variables::kServers,
+                .collectives = {"local"},
+                .one_replica =
+                    "a worker of --strategy parameter-server has one replica; start more workers",
+                .consistency = ps::Consistency::kAsync,
+                .make = make_parameter_server},
 };
 
 }  // namespace
 
 std::span<const StrategyRow> strategies() noexcept { return kStrategies; }
 
-std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Graph& graph) {
+const StrategyRow* find_strategy(std::string_view name) noexcept {
+  const auto* const row = std::ranges::find(kStrategies, name, &StrategyRow::name);
+  return row == kStrategies.end() ? nullptr : row;
+}
+
+const StrategyRow& row_of(const StrategyOptions& options) {
+  if (const StrategyRow* const row = find_strategy(options.name)) return *row;
   std::string known;
   for (const StrategyRow& row : kStrategies) {
-    if (row.name == options.name) return row.make(options, graph);
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
   throw UsageError(fmt::format("--strategy {}: no such strategy in this build; choose one of {}",
                                options.name, known));
+}
+
+bool StrategyRow::takes_collective(std::string_view collective, int number_of_tasks) const {
+  if (collective == "auto") return true;
+  if (has_stages()) return collective == (number_of_tasks > 1 ? "ring" : "local");
+  return std::ranges::find(collectives, collective) != collectives.end();
+}
+
+std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Graph& graph) {
+  return row_of(options).make(options, graph);
 }
 
 bool is_synchronous(Strategy& strategy) noexcept {

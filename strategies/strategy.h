@@ -20,6 +20,7 @@
 #include "strategies/input_shard.h"
 #include "strategies/snapshot.h"
 #include "strategies/strategy_options.h"
+#include "strategies/strategy_row.h"
 #include "strategies/variable_store.h"
 
 namespace syncopate {
@@ -119,14 +120,6 @@ AsynchronousJob& asynchronous_job(Strategy& strategy, int replica);
 
 // Returns the message of an exception, which becomes the reason of an abort().
 std::string message_of(const std::exception_ptr& error);
-
-struct StrategyRow {
-  std::string_view name;
-  std::string_view help;
-  std::unique_ptr<Strategy> (*make)(const StrategyOptions&, const Graph&);
-};
-// The table of strategies behind --strategy.
-std::span<const StrategyRow> strategies() noexcept;
 
 // Builds the replicas, which hold the initial values of the seed. The graph must outlive the
 // strategy. Throws UsageError for an unknown name, listing the known ones, and for options that the

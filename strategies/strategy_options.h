@@ -69,7 +69,7 @@ constexpr auto named_values(BatchNormStatistics /*type*/) {
 }
 
 struct StrategyOptions {
-  std::string name = "one-device";  // a row of strategies()
+  std::string name = "one-device";  // of a row of strategies()
   std::uint64_t seed = 1;
   std::int64_t batch_size_per_replica = 64;  // the largest share of one replica in a step
   int micro_batches = 1;                     // parts in which a replica computes its share

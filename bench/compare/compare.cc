@@ -160,7 +160,7 @@ void check_network(const RunSpec& run, const DataSplits& data) {
   const TrainOptions& train = run.train;
   const Graph graph =
       network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
-  if (!run.variant.is_pipeline()) return;
+  if (!run.variant.has_stages()) return;
   (void)choose_stages(graph, run.variant.workers, train.strategy.cut,
                       fmt::format("{} with --workers {}", run.variant.label, run.variant.workers));
 }
@@ -182,7 +182,7 @@ std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& da
     const bool is_first_seed = run.seed == static_cast<std::uint64_t>(options.first_seed);
     // The data of such a variant are opened by its runs.
     if (!run.refusal.empty() || !is_first_seed || has_own_data(run.variant)) continue;
-    if (is_first || run.variant.is_pipeline()) check_network(run, data);
+    if (is_first || run.variant.has_stages()) check_network(run, data);
     is_first = false;
   }
   for (RunSpec& run : runs) {

@@ -357,7 +357,7 @@ void CompareFlags::add_default_variants(CompareOptions& options) const {
     // One device is also shown with all CPUs, which several workers would share.
     const int cpus = usable_cpu_count();
     const bool has_cpu = options.shared.options.strategy.devices.front().kind == DeviceKind::kCpu;
-    const bool is_one_device = variant.strategy == "one-device" && options.clock == Clock::kReal;
+    const bool is_one_device = variant.row().is_alone() && options.clock == Clock::kReal;
     if (is_one_device && has_cpu && cpus > threads_per_worker(options)) {
       options.variants.push_back(
           parse_variant(fmt::format("{}{{threads={}}}", word, cpus), workers_, servers_));

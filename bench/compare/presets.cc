@@ -190,7 +190,7 @@ std::string flags_in_place_of(const PresetRow& preset, const std::string& model)
     std::vector<std::string> flags;
     for (const std::string& flag : variant.flags) flags.push_back(flag.substr(2));  // without --
     words.push_back(fmt::format("{}{{{}}}", variant.word, fmt::join(flags, ",")));
-    if (variant.strategy == "one-device") continue;
+    if (variant.row().is_alone()) continue;
     if (workers > 0 && variant.workers != workers) return "";
     workers = variant.workers;
   }

@@ -11,6 +11,21 @@
 
 namespace syncopate::bench {
 
+// The default of compare's --strategies: one of each kind, because each more row costs seeds. The
+// other strategies have the bits of multi-worker-mirrored.
+inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
+                                                "parameter-server:sync+backup:1",
+                                                "parameter-server:ssp:3", "parameter-server:async"};
+
+// The default of plan's --strategies, which trains nothing.
+inline constexpr std::array kEveryStrategy = {"one-device",
+                                              "mirrored",
+                                              "multi-worker-mirrored",
+                                              "central-storage",
+                                              "parameter-server:async",
+                                              "parameter-server:ssp:2",
+                                              "parameter-server:sync+backup:1"};
+
 struct PresetRow {
   std::string_view name;
   std::string_view help;

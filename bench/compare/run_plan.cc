@@ -16,7 +16,7 @@ constexpr std::int64_t kNoEnd = 1'000'000;  // number of epochs if a run ends by
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
   if (!variant.is_synchronous) return options.batch_size_per_replica;
-  if (variant.is_pipeline()) return options.batch_size_per_replica * variant.micro_batches;
+  if (variant.has_stages()) return options.batch_size_per_replica * variant.micro_batches;
   return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string> fault_flags_of(const CompareOptions& options, const Var
 
 // Refuses delays of a pipeline that train refuses, before the first run.
 void check_delays(const CompareOptions& options, const Variant& variant) {
-  if (options.clock != Clock::kReal || !variant.is_pipeline()) return;
+  if (options.clock != Clock::kReal || !variant.has_stages()) return;
   const std::vector<std::string> words = fault_flags_of(options, variant);
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
     if (words[i] != "--service-time" && words[i] != "--slow" && words[i] != "--pause") continue;
@@ -150,7 +150,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   run.loop.service_time.seed = seed;
   // The virtual clock computes the time of messages, so its runs need no emulated links.
   if (options.clock == Clock::kReal) strategy.link = faults.link;
-  if (variant.is_pipeline()) {
+  if (variant.has_stages()) {
     strategy.stages = variant.workers;
     strategy.micro_batches = variant.micro_batches;
     // The rate is scaled from one micro-batch, the batch of the other variants' workers.
@@ -159,7 +159,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   if (variant.has_tasks()) {
     run.cluster.world_size = variant.workers;
     run.cluster.num_servers = variant.servers;
-  } else if (variant.strategy != "one-device") {
+  } else if (variant.row().has_replicas()) {
     strategy.replicas = variant.workers;
     run.shares_devices = true;
   }

@@ -65,20 +65,19 @@ class WordParser {
 
   void parse_strategy(const std::vector<std::string>& words) {
     variant_.strategy = words.front();
-    const auto rows = strategies();
-    const bool is_known = std::any_of(rows.begin(), rows.end(), [&](const StrategyRow& row) {
-      return row.name == variant_.strategy;
-    });
-    if (!is_known) {
+    if (find_strategy(variant_.strategy) == nullptr) {
       refuse("no such strategy" +
              suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
-    if (variant_.is_pipeline()) return parse_micro_batches(words);
-    has_servers_ = variant_.strategy == "parameter-server";
-    if (variant_.strategy == "one-device") variant_.workers = 1;
-    if (!has_servers_) variant_.servers = 0;
-    if (words.size() > 1) parse_consistency(words);
-    if (words.size() == 1 && has_servers_) parse_consistency({words[0], "async"});
+    if (variant_.has_stages()) return parse_micro_batches(words);
+    const StrategyRow& strategy = variant_.row();
+    if (strategy.is_alone()) variant_.workers = 1;
+    if (!strategy.has_servers()) variant_.servers = 0;
+    if (words.size() > 1) {
+      parse_consistency(words);
+    } else if (strategy.consistency != ps::Consistency::kSync) {
+      parse_consistency({words[0], std::string(name(strategy.consistency))});
+    }
   }
 
   // A step of a pipeline has by default as many samples as one of as many replicas.
@@ -90,7 +89,7 @@ class WordParser {
   }
 
   void parse_consistency(const std::vector<std::string>& words) {
-    if (!has_servers_ && variant_.strategy != "central-storage") {
+    if (!variant_.row().shares_variables()) {
       refuse("only parameter-server and central-storage have a consistency to choose");
     }
     const auto consistency = value_named<ps::Consistency>(words[1]);
@@ -146,7 +145,6 @@ class WordParser {
   const std::string& word_;
   const SharedBy command_;
   Variant variant_;
-  bool has_servers_ = false;
   bool is_sync_ = false;
   bool has_backups_ = false;
   std::string rule_;

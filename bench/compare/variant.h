@@ -1,7 +1,6 @@
 // One row of a comparison: a way of training with its own options.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,10 +32,9 @@ struct Variant {
   bool has_flag(const std::string& name) const;  // name: such as --learning-rate
 
   // Whether real runs have several processes, with links between them.
-  bool has_tasks() const {
-    return strategy == "multi-worker-mirrored" || is_pipeline() || servers > 0;
-  }
-  bool is_pipeline() const { return strategy == "pipeline"; }
+  bool has_tasks() const { return row().tasks != StrategyRow::Tasks::kOne; }
+  bool has_stages() const { return row().has_stages(); }
+  const StrategyRow& row() const { return row_of({.name = strategy}); }
 };
 
 // Returns the variant that a word of --strategies stands for:
@@ -50,21 +48,6 @@ Variant parse_variant(const std::string& word, int workers, int servers,
 
 // Splits a value of --strategies into its variants, at each comma that is not in braces.
 std::vector<std::string> split_variants(const std::string& text);
-
-// The default of compare's --strategies: one of each kind, because each more row costs seeds. The
-// other strategies have the bits of multi-worker-mirrored.
-inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
-                                                "parameter-server:sync+backup:1",
-                                                "parameter-server:ssp:3", "parameter-server:async"};
-
-// The default of plan's --strategies, which trains nothing.
-inline constexpr std::array kEveryStrategy = {"one-device",
-                                              "mirrored",
-                                              "multi-worker-mirrored",
-                                              "central-storage",
-                                              "parameter-server:async",
-                                              "parameter-server:ssp:2",
-                                              "parameter-server:sync+backup:1"};
 
 // One training run: a variant with one seed and all options of train.
 struct RunSpec {

@@ -66,7 +66,7 @@ Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_
         fmt::format("--batch-size-per-replica {}: the data has {} samples; choose a smaller batch",
                     batch_size, train.size()));
   }
-  MeasuredTraining training("one-device", graph, train, batch_size, 1);
+  MeasuredTraining training(kOneDevice, graph, train, batch_size, 1);
   std::vector<double> times;
   const auto begun = SteadyClock::now();
   while (std::ssize(times) < steps || seconds_since(begun) < seconds) {
@@ -84,7 +84,7 @@ std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& tr
                                            std::int64_t batch_size) {
   constexpr double kRoundSeconds = 0.4;
   if (kCheckedWorkers * batch_size > train.size()) return std::nullopt;
-  MeasuredTraining training("mirrored", graph, train, batch_size, kCheckedWorkers);
+  MeasuredTraining training(kMirrored, graph, train, batch_size, kCheckedWorkers);
   std::vector<double> rounds;
   for (int round = 0; round < kCheckRounds; ++round) {
     const auto begun = SteadyClock::now();

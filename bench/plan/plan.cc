@@ -106,14 +106,14 @@ void require_cut_variant(const PlanOptions& options,
   const int stages = static_cast<int>(options.cut.size()) + 1;
   const auto has_cut = [&](const std::vector<Variant>& of_word) {
     return std::ranges::any_of(of_word, [&](const Variant& variant) {
-      return variant.is_pipeline() && variant.workers == stages;
+      return variant.has_stages() && variant.workers == stages;
     });
   };
   if (std::ranges::any_of(variants, has_cut)) return;
-  const auto is_pipeline = [](const std::vector<Variant>& of_word) {
-    return of_word.front().is_pipeline();
+  const auto has_stages = [](const std::vector<Variant>& of_word) {
+    return of_word.front().has_stages();
   };
-  if (std::ranges::none_of(variants, is_pipeline)) {
+  if (std::ranges::none_of(variants, has_stages)) {
     throw UsageError(cut + ": no pipeline is planned; leave it out, or give --strategies pipeline");
   }
   throw UsageError(fmt::format("{}: gives {} stages, but --workers {}; give --workers {}", cut,
@@ -146,7 +146,7 @@ std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
       Variant variant = parse_variant(word, workers, options.servers, SharedBy::kPlan);
       // one-device always has one worker.
       if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
-      if (variant.is_pipeline() && !options.cut.empty() && !variant.has_flag("--cut")) {
+      if (variant.has_stages() && !options.cut.empty() && !variant.has_flag("--cut")) {
         variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
       }
       require_predicted(add_flags(shared, variant.flags, variant.label), variant);
@@ -214,7 +214,7 @@ class Planner {
   void check_cuts() const {
     for (const std::vector<Variant>& variants : variants_) {
       for (const Variant& variant : variants) {
-        if (!variant.is_pipeline()) continue;
+        if (!variant.has_stages()) continue;
         const std::vector<std::string> cut = cut_of(variant);
         if (!cut.empty()) (void)cut_behind(graph_, cut);
       }
@@ -243,7 +243,7 @@ class Planner {
     FaultInjection here;
     here.compute_seconds = plan_.calibration.step_seconds;
     here.link = kInsideMachine;
-    TimingOptions timing = timing_of(parse_variant("mirrored", kCheckedWorkers, 0),
+    TimingOptions timing = timing_of(parse_variant(kMirrored, kCheckedWorkers, 0),
                                      plan_.server_bytes, here, options_.seed);
     timing.gradients = 1;  // Every step is the same.
     const auto measured =
@@ -257,7 +257,7 @@ class Planner {
     FaultInjection alone = faults_;
     alone.slow.clear();
     TimingOptions timing =
-        timing_of(parse_variant("one-device", 1, 0), plan_.server_bytes, alone, options_.seed);
+        timing_of(parse_variant(kOneDevice, 1, 0), plan_.server_bytes, alone, options_.seed);
     timing.gradients = options_.gradients;
     return simulate_timing(timing);
   }
@@ -273,7 +273,7 @@ class Planner {
       try {
         add_row(variant, AllReduce::kRing);
       } catch (const UsageError& error) {
-        if (!variant.is_pipeline()) throw;
+        if (!variant.has_stages()) throw;
         plan_.left_out.emplace_back(error.what());  // the network has too few places to cut
       }
     }
@@ -300,7 +300,7 @@ class Planner {
                          .inside = kInsideMachine};
     timing.server_bytes_per_second = plan_.server.bytes_per_second();
     std::vector<Stage> stages;
-    if (variant.is_pipeline()) {
+    if (variant.has_stages()) {
       stages = choose_stages(graph_, variant.workers, cut_of(variant),
                              fmt::format("{} with {}", variant.label, variant.workers));
       timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
@@ -366,7 +366,7 @@ TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>&
   const ps::ConsistencyOptions consistency = variant.consistency;
   const std::int64_t all =
       std::accumulate(server_bytes.begin(), server_bytes.end(), std::int64_t{0});
-  const bool is_central = variant.strategy == "central-storage";
+  const bool is_central = variant.row().shares_variables() && variant.servers == 0;
   return {.strategy = variant.strategy,
           .workers = variant.workers,
           // With one replica, central storage keeps its variables on the replica's device.

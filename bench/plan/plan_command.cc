@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/compare/cluster.h"
+#include "bench/compare/presets.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
 #include "bench/harness/bench_commands.h"

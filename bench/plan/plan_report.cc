@@ -94,7 +94,7 @@ json json_of(const PlanRow& row) {
                  {"peers_share", timing.peers_share},
                  {"server_share", timing.server_share},
                  {"is_too_stale", is_too_stale(row)}};
-  if (row.variant.strategy == "multi-worker-mirrored" || row.variant.strategy == "mirrored") {
+  if (row.variant.row().variables == StrategyRow::Variables::kCopies) {
     object["all_reduce"] = name_of(row.all_reduce);
     object["is_what_if"] = row.is_what_if();
   }
@@ -245,7 +245,7 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                  {"rows", rows}};
   if (plan.most_pushes_per_second) object["most_pushes_per_second"] = *plan.most_pushes_per_second;
   if (plan.check) {
-    object["prediction_check"] = {{"strategy", "mirrored"},
+    object["prediction_check"] = {{"strategy", kMirrored},
                                   {"workers", kCheckedWorkers},
                                   {"predicted_samples_per_second", plan.check->predicted},
                                   {"measured_samples_per_second", plan.check->measured.median},

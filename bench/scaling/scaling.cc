@@ -156,7 +156,7 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
             {.least = 1, .most = kMostCount, .separator = ','});
   flags.add("--strategy", &options->strategies,
             "strategies of several replicas, in one process or in one process each",
-            {.choices = {"mirrored", "multi-worker-mirrored"}, .separator = ','});
+            {.choices = {kMirrored, kMultiWorkerMirrored}, .separator = ','});
   flags.add("--threads-total", &options->threads_total,
             "compute threads, divided among the replicas", {.least = 1, .most = kMostCount});
   flags.add("--batch-size-per-replica", &options->batch_size_per_replica,

@@ -19,7 +19,7 @@ struct ScalingOptions {
   std::vector<int> replicas = {1, 2};
   // The strategies of entries with several replicas: mirrored (all replicas in this process) or
   // multi-worker-mirrored (one process per replica).
-  std::vector<std::string> strategies = {"mirrored"};
+  std::vector<std::string> strategies = {kMirrored};
   int threads_total = 2;
   std::int64_t batch_size_per_replica = 0;  // 0: the workload's own batch size
   std::int64_t batch_size = 0;              // if not 0, the batch size of all replicas together

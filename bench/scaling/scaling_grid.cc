@@ -107,7 +107,7 @@ ScalingGrid parse_scaling_grid(const std::vector<std::string>& words) {
 }
 
 void require_scaling_strategy(const std::string& strategy) {
-  if (strategy == "mirrored" || strategy == kMultiWorkerMirrored) return;
+  if (strategy == kMirrored || strategy == kMultiWorkerMirrored) return;
   throw UsageError("--strategy " + strategy + ": choose from mirrored, " + kMultiWorkerMirrored);
 }
 
@@ -116,7 +116,7 @@ std::vector<ScalingCombination> combinations_of(const ScalingGrid& grid,
   std::vector<ScalingCombination> combinations;
   const bool has_one = grid.replicas.front() == 1;
   for (const int threads : grid.threads) {
-    if (has_one) combinations.push_back({"one-device", 1, threads});
+    if (has_one) combinations.push_back({kOneDevice, 1, threads});
   }
   for (auto strategy = strategies.begin(); strategy != strategies.end(); ++strategy) {
     require_scaling_strategy(*strategy);

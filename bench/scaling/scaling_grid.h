@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace syncopate::bench {
+#include "strategies/strategy_row.h"
 
-inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
+namespace syncopate::bench {
 
 struct ScalingGrid {
   std::vector<int> threads = {1};   // threads per replica, ascending
@@ -22,7 +22,7 @@ ScalingGrid parse_scaling_grid(const std::vector<std::string>& words);
 void require_scaling_strategy(const std::string& strategy);
 
 struct ScalingCombination {
-  std::string strategy;  // name of the strategy; "one-device" with one replica
+  std::string strategy;  // name of the strategy; kOneDevice with one replica
   int replicas = 1;
   int threads = 1;  // number of threads per replica
 };

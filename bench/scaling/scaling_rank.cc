@@ -69,9 +69,9 @@ void run_scaling_rank(const ScalingRankOptions& options) {
   const auto group = make_rank_group(options.rank, options.ranks, words);
   const auto membership = join_local_cluster(*group);
   {
-    WorkloadTraining training(workload, {.strategy = "multi-worker-mirrored",
-                                         .lanes = options.lanes,
-                                         .membership = membership.get()});
+    WorkloadTraining training(
+        workload,
+        {.strategy = kMultiWorkerMirrored, .lanes = options.lanes, .membership = membership.get()});
     serve_commands(
         *group, fmt::format("{} processes, each {}", options.ranks, training.description()),
         [&](const std::string& command) { return train(*group, training, parse_steps(command)); });

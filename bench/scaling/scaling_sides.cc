@@ -156,7 +156,7 @@ std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
     share.batch_size = batch_per_replica(options, workload.batch_size, replicas);
     most = std::max(most, replicas);
     const std::vector<std::string> strategies =
-        replicas == 1 ? std::vector<std::string>{"one-device"} : options.strategies;
+        replicas == 1 ? std::vector<std::string>{kOneDevice} : options.strategies;
     for (const std::string& strategy : strategies) {
       if (replicas > 1) require_scaling_strategy(strategy);
       entries.push_back({strategy, true, replicas, lanes, share.batch_size * replicas,

@@ -35,7 +35,7 @@ class ScalingSide {
 };
 
 struct ScalingEntry {
-  std::string name;  // name of the side, such as "mirrored"
+  std::string name;  // name of the side, such as mirrored
   bool ours = true;
   int replicas = 1;
   int lanes = 1;

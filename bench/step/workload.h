@@ -41,7 +41,7 @@ Workload find_workload(std::string_view model);
 Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {
-  std::string strategy = "one-device";
+  std::string strategy = kOneDevice;
   int replicas = 1;  // number of replicas in this process
   int lanes = 1;     // number of lanes per replica
   double learning_rate = 1e-3;

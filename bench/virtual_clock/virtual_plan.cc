@@ -16,13 +16,12 @@ constexpr int kMostWorkers = 1 << 16;
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // bytes; as in parameter_server.cc
 
 void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
-  const std::string& strategy = plan.strategy.name;
   if (run.workers < 1 || run.workers > kMostWorkers) {
     throw UsageError(fmt::format("--workers {}: expected 1 to {}", run.workers, kMostWorkers));
   }
-  if (strategy == "one-device" && run.workers != 1) {
+  if (row_of(plan.strategy).is_alone() && run.workers != 1) {
     throw UsageError(
-        fmt::format("--workers {}: --strategy one-device has one worker", run.workers));
+        fmt::format("--workers {}: --strategy {} has one worker", run.workers, plan.strategy.name));
   }
   if (plan.strategy.consistency.backup_workers >= run.workers) {
     throw UsageError(fmt::format("--backup-workers {}: expected fewer than the {} workers",
@@ -45,9 +44,7 @@ void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {
                       join.worker, kMostWorkers - 1));
     }
   }
-  const bool is_one_process = plan.strategy.name != "parameter-server" &&
-                              plan.strategy.name != "multi-worker-mirrored" &&
-                              plan.strategy.name != "pipeline";
+  const bool is_one_process = row_of(plan.strategy).tasks == StrategyRow::Tasks::kOne;
   if (!faults.kills.empty() && is_one_process && !plan.is_synchronous) {
     throw UsageError(fmt::format(
         "--kill: --strategy {} is one process, which loses its variables with a worker, and the "
@@ -77,13 +74,12 @@ VirtualPlan plan_of(const VirtualRun& run) {
   options.cluster.world_size = run.workers;
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
   const bool synchronous = is_synchronous(options.strategy.consistency);
-  const bool has_stages = is_pipeline(options);
-  const int replicas = synchronous && !has_stages ? run.workers : 1;
+  const StrategyRow& row = strategy_of(options);
+  const int replicas = synchronous && !row.has_stages() ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
   const std::int64_t batch = choose_batch(options, std::max(replicas, 1), dataset_size, strategy);
   require_batch_norm_values(run.graph, options, std::max(replicas, 1), batch);
-  const bool serves = has_servers(options);
   VirtualPlan plan{
       .strategy = strategy,
       .loop = options.loop,
@@ -92,17 +88,17 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .is_synchronous = synchronous,
       // One replica needs no shard: central storage then keeps its variables on the device.
       .has_servers =
-          serves || (strategy.name == "central-storage" && (!synchronous || run.workers > 1)),
-      .workers = has_stages ? 1 : run.workers,
+          row.has_servers() || (row.shares_variables() && (!synchronous || run.workers > 1)),
+      .workers = row.has_stages() ? 1 : run.workers,
       .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
       .final_test = run.data.validation != nullptr ? run.data.test.get() : nullptr,
       .placement =
           ps::place_variables(run.graph.parameter_layout(),
-                              {.servers = serves ? std::max(1, run.servers) : 1,
+                              {.servers = row.has_servers() ? std::max(1, run.servers) : 1,
                                .partition = strategy.parameter_server.partition,
                                .message_bytes = std::min(strategy.bucket_bytes, kMessageBytes)})};
-  if (has_stages) {
+  if (row.has_stages()) {
     const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,
                                                     fmt::format("--workers {}", run.workers));
     plan.pipeline = load_of(stages, strategy.micro_batches, micro_batch_size(strategy));

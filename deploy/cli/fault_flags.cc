@@ -64,14 +64,14 @@ Link link_of(const LinkFlags& flags) {
 void check_link(const LinkFlags& flags, StrategyOptions& options) {
   options.link = link_of(flags);
   if (options.link.is_plain()) return;
-  const bool has_ring = options.name == "multi-worker-mirrored" || options.name == "pipeline";
-  if (!has_ring && options.name != "parameter-server") {
+  const StrategyRow& strategy = row_of(options);
+  if (strategy.tasks == StrategyRow::Tasks::kOne) {
     throw UsageError(
         fmt::format("{}: --strategy {} is one process and has no links; leave it out, or choose "
                     "multi-worker-mirrored or parameter-server",
                     given_flag(flags), options.name));
   }
-  if (has_ring && options.collective != "auto" && options.collective != "ring") {
+  if (!strategy.has_servers() && options.collective != "auto" && options.collective != "ring") {
     throw UsageError(
         fmt::format("{} requires --collective ring: the library of --collective {} owns its links",
                     given_flag(flags), options.collective));

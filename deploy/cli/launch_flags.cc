@@ -79,12 +79,11 @@ LaunchRules rules_for(LaunchOptions& options, OnFailure on_failure,
 void check_joins(const LaunchOptions& options, const TrainOptions& train) {
   if (options.joins.empty()) return;
   const std::string flag = "--join " + to_string(options.joins.front());
-  const std::string& strategy = train.strategy.name;
   const bool waits = train.strategy.consistency.consistency == ps::Consistency::kSync;
-  if (waits || strategy != "parameter-server") {
-    throw UsageError(
-        fmt::format("{}: --strategy {} {}; choose parameter-server with --consistency async or ssp",
-                    flag, strategy, waits ? "has a fixed number of workers" : "is one process"));
+  if (waits || !has_servers(train)) {
+    throw UsageError(fmt::format(
+        "{}: --strategy {} {}; choose parameter-server with --consistency async or ssp", flag,
+        train.strategy.name, waits ? "has a fixed number of workers" : "is one process"));
   }
   const auto late = late_workers(options.workers, options.joins).size();
   if (std::cmp_equal(late, places_of(options.workers, options.joins))) {

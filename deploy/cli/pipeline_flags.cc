@@ -95,9 +95,9 @@ void refuse_delays(const FlagSet& flags) {
 
 void check_pipeline(const FlagSet& flags, TrainOptions& options) {
   for (const char* flag : {"--stages", "--cut"}) {
-    flags.require(flag, is_pipeline(options), "--strategy pipeline");
+    flags.require(flag, has_stages(options), "--strategy pipeline");
   }
-  if (!is_pipeline(options)) return;
+  if (!has_stages(options)) return;
   take_stages(flags, options);
   check_collective(options);
   check_links(options);

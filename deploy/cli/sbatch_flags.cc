@@ -31,11 +31,11 @@ Names script_names() {
   return names;
 }
 
-std::string script_for(const std::string& strategy, int tasks) {
-  if (strategy == "multi-worker-mirrored") return "multi_node";
-  if (strategy == "pipeline" && tasks > 1) return "multi_node";
-  if (strategy == "parameter-server") return "parameter_server_het";
-  return "one_node";
+std::string script_for(const std::string& name, int tasks) {
+  const StrategyRow& strategy = row_of({.name = name});
+  if (strategy.has_servers()) return "parameter_server_het";
+  const bool has_tasks = strategy.needs_other_tasks() || (strategy.has_stages() && tasks > 1);
+  return has_tasks ? "multi_node" : "one_node";
 }
 
 // Returns the number of tasks that the flags give; a number that is not given counts as one.
@@ -144,7 +144,7 @@ int parts_of_task(const TrainOptions& train, const SbatchOptions& options) {
     return train.takes_own_gpus ? std::max(1, requested_gpus(options).of_node(1, 1))
                                 : static_cast<int>(train.strategy.devices.size());
   }
-  return is_pipeline(train) && is_one_process ? train.strategy.stages : train.strategy.replicas;
+  return has_stages(train) && is_one_process ? train.strategy.stages : train.strategy.replicas;
 }
 
 // Returns the GPUs that a task trains on: one for each part, but no more than it has.
@@ -211,7 +211,7 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
         "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   }
   const bool shares_process =
-      options.script == "one_node" && options.strategy != "one-device" && !is_pipeline(train);
+      options.script == "one_node" && strategy_of(train).has_replicas_of_one_task();
   const bool has_gpus =
       train.takes_every_device && (!train.takes_own_gpus || !requested_gpus(options).is_empty());
   const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
@@ -232,7 +232,7 @@ std::string cure_of_idle_gpus(const TrainOptions& train, const SbatchOptions& op
                               bool lists_gpus, int of_node, int parts) {
   const std::string devices = train.takes_own_gpus ? "" : "--devices cuda ";
   if (options.script == "one_node") {
-    if (!is_pipeline(train)) {
+    if (!has_stages(train)) {
       return fmt::format(
           "give {}--replicas {} behind --, with --strategy mirrored or central-storage", devices,
           of_node);
@@ -295,7 +295,7 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
   // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
-  const char* const parts = is_pipeline(train) ? "stages" : "replicas";
+  const char* const parts = has_stages(train) ? "stages" : "replicas";
   const int count = parts_of_task(train, options);
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;

@@ -59,21 +59,21 @@ void require_source(const TrainOptions& options) {
 // Checks that servers and --strategy parameter-server are used together.
 void check_servers(const TrainOptions& options) {
   const ClusterSpec& cluster = options.cluster;
-  const bool has_servers = options.strategy.name == "parameter-server";
-  if (has_servers && cluster.num_servers == 0) {
+  const bool wants_servers = has_servers(options);
+  if (wants_servers && cluster.num_servers == 0) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
         "--workers N -- train ..., list ps tasks in TF_CONFIG, give --servers M under srun, start "
         "srun SERVERS : WORKERS in a heterogeneous job, or start each with syncopate serve and "
         "give --servers M here");
   }
-  if (has_servers && !cluster.rendezvous.endpoint) {
+  if (wants_servers && !cluster.rendezvous.endpoint) {
     throw UsageError(fmt::format(
         "--strategy parameter-server: {} does not give the address of server 0; give all tasks "
         "--rendezvous HOST:PORT",
         cluster.source));
   }
-  if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
+  if (!wants_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
     throw UsageError(fmt::format(
         "--strategy {}: {} lists {} parameter servers; choose --strategy parameter-server",
         options.strategy.name, cluster.source, cluster.num_servers));
@@ -89,30 +89,15 @@ bool is_on_gpus(const TrainOptions& options) {
 // until it answers. Tasks of servers on GPUs need minutes before they meet: they initialise all
 // GPUs, open their data, which is rendered the first time, and plan their network by measurement.
 std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
-  if (options.strategy.name == "parameter-server" && is_on_gpus(options)) {
-    return std::chrono::seconds(300);
-  }
+  if (has_servers(options) && is_on_gpus(options)) return std::chrono::seconds(300);
   return std::chrono::seconds(options.cluster.source == "launch" ? 60 : 120);
 }
 
 void check_replicas(const TrainOptions& options) {
   const int replicas = options.strategy.replicas;
-  if (options.strategy.name == "one-device" && replicas > 1) {
-    throw UsageError(fmt::format(
-        "--replicas {}: --strategy one-device has one replica; choose --strategy mirrored",
-        replicas));
-  }
-  if (is_pipeline(options) && replicas > 1) {
-    throw UsageError(
-        fmt::format("--replicas {}: --strategy pipeline has one replica; --stages N gives it "
-                    "several devices",
-                    replicas));
-  }
-  if (options.strategy.name == "parameter-server" && replicas > 1) {
-    throw UsageError(fmt::format(
-        "--replicas {}: a worker of --strategy parameter-server has one replica; start more "
-        "workers",
-        replicas));
+  if (const StrategyRow& strategy = strategy_of(options);
+      replicas > 1 && !strategy.has_replicas()) {
+    throw UsageError(fmt::format("--replicas {}: {}", replicas, strategy.one_replica));
   }
   if (is_on_gpus(options)) return;  // replicas on several GPUs can share one CPU
   const CpuLimits cpus = cpu_limits();
@@ -128,25 +113,23 @@ void check_replicas(const TrainOptions& options) {
 // Refuses flags of communication that the chosen strategy or collective does not use.
 void check_communication(const StrategyFlags& words, TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
-  const bool has_servers = strategy.name == "parameter-server";
-  const bool has_ranks = strategy.name == "multi-worker-mirrored";
-  const bool sums_on_gpus = strategy.name == "mirrored" && strategy.collective == "nccl";
-  if (!has_ranks && !is_pipeline(options) && strategy.collective != "auto" &&
-      strategy.collective != "local" && !sums_on_gpus) {
+  const StrategyRow& row = row_of(strategy);
+  // check_pipeline() knows the number of tasks, on which the collective of stages depends.
+  if (!row.has_stages() && !row.takes_collective(strategy.collective, 1)) {
     throw UsageError(fmt::format(
         "--collective {}: --strategy {} {}; leave it out, or choose multi-worker-mirrored",
         strategy.collective, strategy.name,
-        has_servers ? "sums on its servers" : "is one process"));
+        row.has_servers() ? "sums on its servers" : "is one process"));
   }
   const Transport transport = strategy.transport;
   check_link(words.faults.link, strategy);
-  if (!has_ranks && !has_servers && !is_pipeline(options) && transport != Transport::kAuto) {
+  if (row.tasks == StrategyRow::Tasks::kOne && transport != Transport::kAuto) {
     throw UsageError(
-        fmt::format("--transport {}: --strategy {} is one process; leave it out, or choose "
-                    "multi-worker-mirrored",
+        fmt::format("--transport {}: --strategy {} is one process; leave it out, or "
+                    "choose multi-worker-mirrored",
                     name(transport), strategy.name));
   }
-  if (has_servers && strategy.batch_norm == BatchNormStatistics::kSync) {
+  if (row.has_servers() && strategy.batch_norm == BatchNormStatistics::kSync) {
     throw UsageError(
         "--batch-norm sync: workers of --strategy parameter-server have no batch in common; leave "
         "it out, or choose multi-worker-mirrored");
@@ -235,9 +218,8 @@ void add_job_flags(FlagSet& flags, StrategyFlags& words) {
 
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options) {
   take_device_flags(words.devices, options);
-  options.takes_every_device =
-      is_on_gpus(options) && !flags.has("--replicas") &&
-      (options.strategy.name == "mirrored" || options.strategy.name == "central-storage");
+  options.takes_every_device = is_on_gpus(options) && !flags.has("--replicas") &&
+                               strategy_of(options).has_replicas_of_one_task();
   options.strategy.bucket_bytes = words.bucket_mib << 20;
   options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
   options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
@@ -250,12 +232,10 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
   StrategyOptions& strategy = options.strategy;
   check_replicas(options);
   check_communication(words, options);
-  const bool has_servers = strategy.name == "parameter-server";
-  const bool is_one_task =
-      strategy.name != "multi-worker-mirrored" && !is_pipeline(options) && !has_servers;
+  const bool is_one_task = row_of(strategy).tasks == StrategyRow::Tasks::kOne;
 
   ClusterFlags cluster = words.cluster;
-  cluster.wants_servers = has_servers;
+  cluster.wants_servers = has_servers(options);
   options.cluster = resolve_cluster(cluster, environment);
   if (!is_one_task) require_source(options);
   check_pipeline(flags, options);
@@ -310,20 +290,17 @@ void take_consistency_flags(const ConsistencyFlags& words, TrainOptions& options
 }
 
 void check_consistency(const FlagSet& flags, TrainOptions& options) {
-  const std::string& strategy = options.strategy.name;
-  const bool has_servers = strategy == "parameter-server";
-  const bool shares = has_servers || strategy == "central-storage";
+  const StrategyRow& strategy = strategy_of(options);
   for (const char* flag :
        {"--consistency", "--max-staleness", "--backup-workers", "--staleness-rule"}) {
-    flags.require(flag, shares, "--strategy parameter-server or central-storage");
+    flags.require(flag, strategy.shares_variables(),
+                  "--strategy parameter-server or central-storage");
   }
   for (const char* flag : {"--compress", "--partition", "--snapshot-every", "--record"}) {
-    flags.require(flag, has_servers, "--strategy parameter-server");
+    flags.require(flag, strategy.has_servers(), "--strategy parameter-server");
   }
   ps::ConsistencyOptions& consistency = options.strategy.consistency;
-  if (has_servers && !flags.has("--consistency")) {
-    consistency.consistency = ps::Consistency::kAsync;
-  }
+  if (!flags.has("--consistency")) consistency.consistency = strategy.consistency;
   const bool is_sync = consistency.consistency == ps::Consistency::kSync;
   flags.require("--max-staleness", consistency.consistency == ps::Consistency::kSsp,
                 "--consistency ssp");
@@ -335,7 +312,7 @@ void check_consistency(const FlagSet& flags, TrainOptions& options) {
   }
   consistency.compensation = ps::compensation_of(consistency.staleness_rule);
   const int workers = options.cluster.world_size;
-  if (has_servers && consistency.backup_workers >= workers) {
+  if (strategy.has_servers() && consistency.backup_workers >= workers) {
     throw UsageError(
         fmt::format("--backup-workers {}: of {} workers at least one must be waited for",
                     consistency.backup_workers, workers));

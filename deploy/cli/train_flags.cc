@@ -322,8 +322,8 @@ FlagSet own_train_flags(const OwnWorkload& own, TrainFlags& words) {
   FlagSet flags(own.program, "Trains the network of this program on the data of this program.",
                 fmt::format("{0}Examples:\n"
                             "  {1} --strategy mirrored --replicas 2\n"
-                            "  syncopate launch --workers 2 -- ./{1} --strategy "
-                            "multi-worker-mirrored",
+                            "  syncopate launch --workers 2 -- "
+                            "./{1} --strategy multi-worker-mirrored",
                             kExitCodes, own.program));
   add_train_flags(flags, words);
   for (const char* flag :

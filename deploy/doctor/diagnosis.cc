@@ -12,6 +12,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
+#include "strategies/strategy_row.h"
 
 namespace syncopate {
 namespace {
@@ -92,9 +93,8 @@ class Diagnosis {
 
   void check_size() {
     const auto machines = by_machine(tasks_).size();
-    const bool wants_several =
-        job_.strategy == "multi-worker-mirrored" || job_.strategy == "parameter-server";
     if (!have_all_joined()) return;
+    const bool wants_several = row_of({.name = job_.strategy}).needs_other_tasks();
     if (wants_several && tasks_.size() == 1) {
       return add(Kind::kError, "tasks",
                  "--strategy " + job_.strategy +

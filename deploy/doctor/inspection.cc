@@ -101,7 +101,7 @@ class TrainChecks {
   }
 
   void try_cut() const {
-    if (!is_pipeline(options_)) return;
+    if (!has_stages(options_)) return;
     const StrategyOptions& strategy = options_.strategy;
     (void)choose_stages(*graph_, strategy.stages, strategy.cut,
                         origin_of_stages(strategy.stages, options_.cluster.world_size > 1));

@@ -1,4 +1,5 @@
 // Checks every file of the source tree against the rules in include_rules.h.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "strategies/strategy_row.h"
 #include "tests/architecture/include_rules.h"
 
 namespace syncopate::architecture {
@@ -76,6 +78,26 @@ TEST(SourceTree, KeepsItsRootTidy) {
   }
   const Violations found = check_root(entries, ignored_entries());
   EXPECT_TRUE(found.empty()) << lines(found);
+}
+
+// A comparison with a name would be a property of a strategy that its row lacks. Presets are data,
+// and a key of JSON, ["pipeline"], is no strategy.
+TEST(SourceTree, NamesStrategiesInTheirTableOnly) {
+  const std::set<std::string> allowed = {"deploy/cli/names.cc", "bench/compare/presets.cc",
+                                         "bench/compare/presets.h"};
+  for (const std::string& path : source_files()) {
+    if (path.starts_with("strategies/") || path.starts_with("tests/") || allowed.contains(path)) {
+      continue;
+    }
+    const std::string text = read(root() / path);
+    for (const StrategyRow& row : strategies()) {
+      const std::string quoted = fmt::format("\"{}\"", row.name);
+      for (auto at = text.find(quoted); at != std::string::npos; at = text.find(quoted, at + 1)) {
+        EXPECT_TRUE(at > 0 && text[at - 1] == '[')
+            << path << " names " << quoted << "; ask its row in strategies/strategy_row.h";
+      }
+    }
+  }
 }
 
 // Returns the headers that deploy/cmake/InstalledLibrary.cmake installs.

@@ -54,7 +54,7 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
   const StrategyOptions& strategy = options.strategy;
   const std::int64_t values = kElementBytes * graph.num_parameters();
   RunMemory memory{.values = values, .replicas = strategy.replicas};
-  if (is_pipeline(options)) return memory;  // gradients and activations are divided among stages
+  if (has_stages(options)) return memory;  // gradients and activations are divided among stages
   memory.gradients = std::max(1, strategy.lanes) * values;
   if (!has_servers(options)) {
     const auto slots = make_optimizer(strategy.optimizer)->slot_names().size();

@@ -31,8 +31,8 @@ struct Sharing {
 };
 
 Sharing sharing_of(const TrainOptions& options, const Membership* membership) {
-  const bool has_stages = is_pipeline(options) && membership == nullptr;
-  const int own = has_stages ? options.strategy.stages : options.strategy.replicas;
+  const bool has_threads = has_stages(options) && membership == nullptr;
+  const int own = has_threads ? options.strategy.stages : options.strategy.replicas;
   Sharing sharing{.of_task = own, .of_host = own};
   if (has_servers(options)) sharing.of_host *= tasks_of_host(options, membership);
   if (membership != nullptr) {
@@ -87,14 +87,8 @@ int tasks_of_host(const TrainOptions& options, const Membership* membership) {
   return static_cast<int>(std::ranges::count(members, me.host, &Member::host));
 }
 
-bool has_servers(const TrainOptions& options) {
-  return options.strategy.name == "parameter-server";
-}
-
-bool is_pipeline(const TrainOptions& options) { return options.strategy.name == "pipeline"; }
-
 int count_replicas(const TrainOptions& options, const Membership* membership) {
-  if (!is_synchronous(options.strategy.consistency) || is_pipeline(options)) return 1;
+  if (!is_synchronous(options.strategy.consistency) || has_stages(options)) return 1;
   if (has_servers(options)) return options.cluster.world_size;
   if (membership == nullptr) return options.strategy.replicas;
   const Member& last = membership->members().back();
@@ -102,7 +96,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership) {
 }
 
 int expected_replicas(const TrainOptions& options) {
-  if (!is_synchronous(options.strategy.consistency) || is_pipeline(options)) return 1;
+  if (!is_synchronous(options.strategy.consistency) || has_stages(options)) return 1;
   return options.cluster.world_size * options.strategy.replicas;
 }
 
@@ -138,7 +132,7 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
 }
 
 int count_workers(const TrainOptions& options) {
-  if (is_pipeline(options)) return 1;
+  if (has_stages(options)) return 1;
   return options.cluster.world_size * options.strategy.replicas;
 }
 

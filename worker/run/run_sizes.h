@@ -12,10 +12,6 @@
 
 namespace syncopate {
 
-bool has_servers(const TrainOptions& options);
-// Whether the run has one replica, whose stages are threads of this process or tasks.
-bool is_pipeline(const TrainOptions& options);
-
 // Returns the number of tasks of this run on this host, without servers.
 int tasks_of_host(const TrainOptions& options, const Membership* membership);
 

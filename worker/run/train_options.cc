@@ -82,11 +82,9 @@ OptionText seconds_text(std::chrono::milliseconds time) {
 
 const ps::ConsistencyOptions& consistency_of(Options o) { return o.strategy.consistency; }
 
-bool uses_servers(Options o) { return o.strategy.name == "parameter-server"; }
-bool shares_variables(Options o) { return uses_servers(o) || o.strategy.name == "central-storage"; }
+bool shares_variables(Options o) { return strategy_of(o).shares_variables(); }
 bool has_links(Options o) {
-  return uses_servers(o) || o.strategy.name == "multi-worker-mirrored" ||
-         (is_pipeline(o) && o.cluster.world_size > 1);
+  return strategy_of(o).needs_other_tasks() || (has_stages(o) && o.cluster.world_size > 1);
 }
 bool may_drop_gradients(Options o) {
   return shares_variables(o) && consistency_of(o).consistency == ps::Consistency::kSync;
@@ -96,25 +94,21 @@ bool uses_momentum(Options o) { return o.strategy.optimizer.name == "momentum"; 
 bool uses_step_schedule(Options o) { return o.schedule.kind == ScheduleKind::kStep; }
 bool writes_checkpoints(Options o) { return !o.loop.checkpoint_dir.empty(); }
 bool has_collective(Options o) {
-  const std::string& name = o.strategy.collective;
-  if (name == "auto") return true;
-  if (is_pipeline(o)) return name == (o.cluster.world_size > 1 ? "ring" : "local");
-  return name == "local" || o.strategy.name == "multi-worker-mirrored" ||
-         (o.strategy.name == "mirrored" && name == "nccl");
+  return strategy_of(o).takes_collective(o.strategy.collective, o.cluster.world_size);
 }
 bool scales_by_batch(Options o) {
   return o.learning_rate_scale == LearningRateScale::kLinear ||
          o.learning_rate_scale == LearningRateScale::kSqrt;
 }
 bool has_batch_norm(Options o) {
-  return !uses_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
+  return !has_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
 }
 
 // Whether one task knows all gradients that make an update: not where servers sum those of several
 // workers.
 bool has_whole_gradient(Options o) {
   const bool sums_on_servers = consistency_of(o).consistency == ps::Consistency::kSync &&
-                               (uses_servers(o) || consistency_of(o).backup_workers > 0);
+                               (has_servers(o) || consistency_of(o).backup_workers > 0);
   return !sums_on_servers || o.cluster.world_size * o.strategy.replicas == 1;
 }
 
@@ -239,8 +233,8 @@ constexpr std::array kRows = {
     Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
         [](Options o) { return is_synchronous(consistency_of(o)); }, Form::kSwitch},
     Row{"--replicas", [](Options o) { return number(o.strategy.replicas); }},
-    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kRequired, is_pipeline},
-    Row{"--cut", cut_text, kRequired, is_pipeline},
+    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kRequired, has_stages},
+    Row{"--cut", cut_text, kRequired, has_stages},
     Row{"--share-devices", [](Options o) { return if_on(o.shares_devices); }, kNone, nullptr,
         Form::kSwitch},
     Row{"--batch-size-per-replica",
@@ -322,11 +316,11 @@ constexpr std::array kRows = {
     update(Row{"--staleness-rule",
                [](Options o) { return word(name(consistency_of(o).staleness_rule)); }, kRequired,
                shares_variables}),
-    update(Row{"--compress", compression_text, kRequired, uses_servers}),
-    Row{"--partition", partition_text, kRequired, uses_servers},
+    update(Row{"--compress", compression_text, kRequired, has_servers}),
+    Row{"--partition", partition_text, kRequired, has_servers},
     Row{"--snapshot-every", [](Options o) { return seconds_text(o.snapshot_interval); }, kNone,
-        uses_servers},
-    Row{"--record", [](Options o) { return if_not_empty(o.record); }, kNone, uses_servers},
+        has_servers},
+    Row{"--record", [](Options o) { return if_not_empty(o.record); }, kNone, has_servers},
     Row{"--checkpoint-dir", [](Options o) { return if_not_empty(o.loop.checkpoint_dir); },
         kRequired, nullptr, Form::kValue,
         [](Options o) { return presence(o.loop.checkpoint_dir); }},

@@ -69,6 +69,13 @@ struct TrainOptions {
   std::filesystem::path record;                                            // empty: no record
 };
 
+// The row of the strategy that the options name. Throws UsageError for an unknown name.
+inline const StrategyRow& strategy_of(const TrainOptions& options) {
+  return row_of(options.strategy);
+}
+inline bool has_servers(const TrainOptions& options) { return strategy_of(options).has_servers(); }
+inline bool has_stages(const TrainOptions& options) { return strategy_of(options).has_stages(); }
+
 // One flag of `train` and the field behind it. Flags that place a task in its cluster are not in
 // this table.
 struct TrainOptionRow {

@@ -30,7 +30,7 @@ std::int64_t peak_memory_bytes() {
 
 // Returns the number of replicas of all tasks, synchronous or not.
 int participants(const TrainOptions& options, const Strategy& strategy) {
-  if (is_pipeline(options)) return 1;
+  if (has_stages(options)) return 1;
   return std::max(strategy.replicas_in_sync(),
                   options.cluster.world_size * options.strategy.replicas);
 }
@@ -116,17 +116,19 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   }
   const std::string name = text_of(options, "--strategy");
   const int replicas = strategy.replicas_in_sync();
-  if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
+  const StrategyRow& row = strategy_of(options);
+  const bool sums_over_tasks = row.tasks == StrategyRow::Tasks::kMany;
+  if (replicas > 1 || sums_over_tasks) {
     const int tasks = options.cluster.world_size;
     display.note(fmt::format("{}: {} replica{} in {} task{}, {} samples per step, {} per replica",
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
-  if (is_pipeline(options)) display.note(describe_pipeline(options, graph, global_batch));
+  if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {
-    if (name == "mirrored" || name == "central-storage") {
+    if (row.has_replicas_of_one_task()) {
       display.note(name + " trains one replica here; --replicas N trains more");
-    } else if (name == "multi-worker-mirrored") {
+    } else if (sums_over_tasks) {
       display.note(
           "this task is alone; start several: syncopate launch --workers N -- train ..., srun, "
           "mpirun or torchrun");

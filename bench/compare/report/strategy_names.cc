@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <sstream>
 #include <string_view>
 
 #include "bench/plots/text.h"
+#include "strategies/strategy_row.h"
 
 namespace syncopate::bench {
 namespace {
@@ -16,20 +16,6 @@ struct Names {
   std::string row;
   std::string in_sentence;
 };
-
-// The strategies that have no consistency.
-struct PlainNames {
-  std::string_view strategy;
-  std::string_view row;
-  std::string_view in_sentence;
-};
-constexpr std::array kPlainNames = {
-    PlainNames{"one-device", "One device", "one device"},
-    PlainNames{"mirrored", "Sync, one process", "mirrored"},
-    PlainNames{"multi-worker-mirrored", "Sync, all-reduce", "all-reduce"},
-    PlainNames{"central-storage", "Sync, central storage", "central storage"},
-    PlainNames{"parameter-server", "Sync, servers", "sync"},
-    PlainNames{"pipeline", "Pipeline", "pipeline"}};
 
 // Returns the names of a consistency word, such as "ssp:3" or "sync+backup:1"; empty for others.
 Names of_consistency(std::string_view word) {
@@ -50,15 +36,16 @@ Names of_consistency(std::string_view word) {
 
 Names names_of(const VariantSummary& row) {
   const std::string_view label = row.name;
-  for (const PlainNames& plain : kPlainNames) {
-    if (label == plain.strategy) return {std::string(plain.row), std::string(plain.in_sentence)};
-  }
   const std::size_t colon = label.find(':');
-  if (colon != std::string_view::npos && label.find('{') == std::string_view::npos) {
+  const StrategyRow* const strategy = find_strategy(label.substr(0, colon));
+  if (strategy != nullptr && colon == std::string_view::npos) {
+    return {std::string(strategy->title), std::string(strategy->short_name)};
+  }
+  if (strategy != nullptr && label.find('{') == std::string_view::npos) {
     Names names = of_consistency(label.substr(colon + 1));
-    if (label.starts_with("central-storage:") && !names.row.empty()) {
-      names.row += ", central storage";
-      names.in_sentence += " in central storage";
+    if (!names.row.empty() && strategy->variables == StrategyRow::Variables::kHost) {
+      names.row += fmt::format(", {}", strategy->short_name);
+      names.in_sentence += fmt::format(" in {}", strategy->short_name);
     }
     if (!names.row.empty()) return names;
   }
