@@ -284,7 +284,8 @@ class Planner {
   void add_what_if_rows(const std::vector<Variant>& variants, AllReduce what_if) {
     if (what_if == AllReduce::kHierarchical && options_.workers_per_machine == 1) return;
     for (Variant variant : variants) {
-      if (variant.strategy != "multi-worker-mirrored" || variant.workers < kFewestWhatIfWorkers) {
+      if (variant.row().tasks != StrategyRow::Tasks::kMany ||
+          variant.workers < kFewestWhatIfWorkers) {
         continue;
       }
       variant.label += fmt::format(" ({})", name_of(what_if));
