@@ -1,5 +1,6 @@
 // Checks what plan predicts for a described cluster and what it recommends.
 #include "bench/plan/plan.h"
+#include "bench/compare/presets.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
