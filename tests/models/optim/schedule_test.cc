@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "models/base/errors.h"
-#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
