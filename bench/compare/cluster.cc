@@ -10,7 +10,6 @@
 
 #include "bench/compare/variant.h"
 #include "bench/plots/text.h"
-#include "deploy/cli/fault_flags.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 
@@ -174,9 +173,14 @@ void add_flags(Cluster& cluster, const ClusterFlags& flags) {
   take("--pause", flags.pauses, parse_pause, faults.pauses);
   take("--kill", flags.kills, parse_kill, faults.kills);
   take("--join", flags.joins, parse_join, faults.joins);
-  faults.link = link_of({.delay = flags.link_delay, .rate = flags.link_rate});
-  if (!flags.link_delay.empty()) keep("--link-delay", flags.link_delay);
-  if (!flags.link_rate.empty()) keep("--link-rate", flags.link_rate);
+  if (!flags.link_delay.empty()) {
+    faults.link.delay_seconds = parse_link_delay(flags.link_delay);
+    keep("--link-delay", flags.link_delay);
+  }
+  if (!flags.link_rate.empty()) {
+    faults.link.bytes_per_second = parse_link_rate(flags.link_rate);
+    keep("--link-rate", flags.link_rate);
+  }
 }
 
 std::string slow_worker(const std::string& factor, int workers) {

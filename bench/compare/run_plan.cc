@@ -137,7 +137,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   TrainOptions run = flags.options;
   run.model = options.model;
   run.data = options.data;
-  run.show_progress = false;
+  run.hides_progress = true;
   StrategyOptions& strategy = run.strategy;
   strategy.name = variant.strategy;
   strategy.consistency = variant.consistency;

@@ -11,9 +11,9 @@
 #include "bench/compare/train_flags.h"
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
-#include "deploy/cli/practice_flags.h"
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
+#include "worker/run/flags/train_flag.h"
 
 namespace syncopate::bench {
 namespace {

@@ -28,7 +28,6 @@ namespace {
 struct InputBenchOptions {
   std::string data = "digits";
   std::string model = "mnist-cnn";  // The model that consumes the samples.
-  std::string augment = "none";
   std::filesystem::path cache_dir;
   ImageOptions image;
   std::string peer_python;
@@ -51,7 +50,7 @@ void run_input(InputBenchOptions options) {
   options.input.autotune.cpus = usable_cpu_count();  // nothing is computed beside the input
   const bool has_peers = !options.peer_python.empty();
   if (options.data.starts_with("images:") || (options.data.starts_with("tfds:") && has_peers)) {
-    if (options.augment != "none") {
+    if (options.input.augment != Augment::kNone) {
       throw UsageError(
           "--augment is not measured with --data images:DIR or --peer-python; leave it out");
     }
@@ -67,7 +66,6 @@ void run_input(InputBenchOptions options) {
     throw UsageError("--peer-python reads pictures; give --data images:DIR or tfds:DIR with it");
   }
   const Workload workload = find_workload(options.model);
-  options.input.augment = augment_named(options.augment);
   const DataSplits data =
       open_dataset(options.data, {.cache_dir = options.cache_dir, .image = options.image});
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
@@ -96,7 +94,7 @@ void run_input(InputBenchOptions options) {
                    {"batch_size", options.input.batch_size},
                    {"input_threads",
                     options.input.autotune.threads ? json("auto") : json(options.input.threads)},
-                   {"augment", options.augment},
+                   {"augment", name(options.input.augment)},
                    {"model", options.model},
                    {"device", training.description()},
                    {"delivered_per_second_per_round", rounds.sides[0]},
@@ -112,14 +110,13 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<InputBenchOptions>();
   options->lanes = usable_cpu_count();
   options->cache_dir = default_cache_dir(environment);
+  const auto run = std::make_shared<TrainOptions>();
   flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
-  add_pipeline_flags(flags, options->input, kTunedForPictures);
-  Names augments;
-  for (const AugmentRow& row : kAugments) augments.push_back(row.name);
-  flags.add("--augment", &options->augment, "augmentation", {.choices = augments});
-  add_image_flags(flags, options->image, std::to_string(kDefaultImageSize));
+  add_flags_of_train(flags, *run, {"--input-threads", "--prefetch"});
+  flags.add("--augment", enum_target(run->input.augment), "augmentation");
+  add_image_flags(flags, *run);
   flags.add("--peer-python", &options->peer_python,
             "interpreter with TensorFlow and PyTorch, whose pipelines read the same pictures",
             {.value = "PYTHON"});
@@ -132,7 +129,11 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--json", &options->json_file, "file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
-  return [options, &flags, local = local_cache_dir(environment)] {
+  return [options, run, &flags, local = local_cache_dir(environment)] {
+    const std::int64_t batch_size = options->input.batch_size;
+    options->input = run->input;
+    options->input.batch_size = batch_size;
+    options->image = run->image;
     options->image.cache_dir = flags.has("--cache-dir") ? options->cache_dir : local;
     tune_encoded(flags, options->data, options->input.autotune);
     run_input(*options);

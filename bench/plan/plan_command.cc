@@ -15,7 +15,6 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/plan/plan.h"
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/fault_flags.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 #include "models/zoo/zoo.h"

@@ -23,12 +23,12 @@
 #include "bench/step/workload.h"
 #include "bench/step/workload_data.h"
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/run_data.h"
+#include "worker/run/device_list.h"
 #include "worker/run/run_devices.h"
 
 namespace syncopate::bench {
@@ -314,16 +314,17 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   flags.add(
       "--profile", &options->profile,
       "separate times of forward, backward and update; on a GPU, of each group of operations");
-  const auto devices = std::make_shared<DeviceFlags>();
-  add_device_flags(flags, *devices);
-  return [options, devices, cache_dir = default_cache_dir(environment)] {
-    TrainOptions found;
-    found.cache_dir = cache_dir;
-    take_device_flags(*devices, found);
-    find_devices(found);
+  const auto run = std::make_shared<TrainOptions>();
+  run->cache_dir = default_cache_dir(environment);
+  add_flags_of_train(flags, *run, {"--devices", "--precision"});
+  return [options, run] {
+    TrainOptions found = *run;
+    complete_devices(found);
     if (found.strategy.devices.size() > 1 && !found.takes_own_gpus) {
-      throw UsageError("--devices " + devices->devices + ": a step is measured on one device");
+      throw UsageError(fmt::format("--devices {}: a step is measured on one device",
+                                   text_of(found, "--devices")));
     }
+    find_devices(found);
     options->training.device = found.strategy.devices.front();
     options->training.precision = found.strategy.precision;
     options->training.plan_file = found.strategy.plan_file;

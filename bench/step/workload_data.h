@@ -2,22 +2,20 @@
 // that belong to it.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "bench/step/workload.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
-#include "worker/input/dataset.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate::bench {
 
 struct WorkloadData {
   std::string flag;  // the value of --data; empty: random samples in memory
-  std::filesystem::path cache_dir;
-  ImageOptions image;
   int input_threads = 1;
+  TrainOptions run;  // of which the data have image and cache_dir
 };
 
 // Adds --data, --cache-dir, --input-threads and the flags of pictures, and sets their defaults.

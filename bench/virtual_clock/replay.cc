@@ -179,7 +179,7 @@ ps::wire::DeclarationT in_order_of_arrival(ps::wire::DeclarationT declaration) {
 InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
   return {.batch_size = job.declaration.batch_size,
           .seed = seed,
-          .augment = augment_named(job.agreed("--augment"))};
+          .augment = value_named<Augment>(job.agreed("--augment")).value()};
 }
 
 // Returns the value of a flag; empty where the job had none.

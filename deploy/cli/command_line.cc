@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
@@ -14,72 +15,17 @@
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/exit_codes.h"
+#include "worker/run/flags/train_flag.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {
 namespace {
 
 constexpr double kMostEvaluateThreads = 1024;
-constexpr int kMostInputThreads = 1024;
-
-// A number that the user gives or "auto" leaves to the program.
-struct TunedCount {
-  int& count;
-  bool& is_tuned;
-};
-
-void add_tuned_count(FlagSet& flags, const std::string& name, TunedCount value, std::string help,
-                     const std::string& default_prefix) {
-  flags.add(name,
-            [value, name](const std::string& text) {
-              value.is_tuned = text == "auto";
-              if (value.is_tuned) return;
-              const char* const end = text.data() + text.size();
-              const auto [rest, error] = std::from_chars(text.data(), end, value.count);
-              if (error == std::errc() && rest == end && value.count >= 1 &&
-                  value.count <= kMostInputThreads) {
-                return;
-              }
-              throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}",
-                                           name, text, kMostInputThreads));
-            },
-            std::move(help),
-            {.value = "auto|N", .default_text = fmt::format("{}{}", default_prefix, value.count)});
-}
-
-// Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
-// of the text is checked when the data are opened.
-void require_data_name(const std::string& text) {
-  const std::string name = text.substr(0, text.find(':'));
-  const Names names = names_of(datasets());
-  if (std::ranges::find(names, std::string_view(name)) != names.end()) return;
-  std::string meant;
-  std::error_code error;
-  if (text.starts_with('/') || text.starts_with('.') || std::filesystem::exists(text, error)) {
-    const bool is_file = std::filesystem::is_regular_file(text, error);
-    const bool has_arrays = std::filesystem::exists(text + "/x_train.npy", error);
-    const bool has_tables = std::filesystem::exists(text + "/train.csv", error);
-    std::filesystem::directory_iterator entries(text, error);
-    const bool has_folders = std::any_of(
-        begin(entries), end(entries), [&](const auto& entry) { return entry.is_directory(error); });
-    meant = has_arrays              ? fmt::format("; did you mean npy:{}?", text)
-            : is_file || has_tables ? fmt::format("; did you mean csv:{}?", text)
-            : has_folders           ? fmt::format("; did you mean images:{}?", text)
-                                    : fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
-  } else if (const auto nearest = nearest_name(name, names)) {
-    const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
-    meant = fmt::format("; did you mean '{}'?", row->pattern);
-  }
-  throw UsageError(fmt::format("--data {}: no such data set{} {} one of {}",
-                               text.empty() ? "''" : text, meant.empty() ? ";" : meant,
-                               meant.empty() ? "choose" : "Choose", data_patterns(", ")));
-}
-
 CommandOptions parse_evaluate(std::span<const std::string> arguments,
                               const Environment& environment) {
   EvaluateOptions options;
   options.lanes = default_lanes();
-  options.cache_dir = default_cache_dir(environment);
   FlagSet flags(
       "syncopate evaluate",
       "Measures a checkpoint on the test split of its data set, every sample exactly once.");
@@ -91,21 +37,28 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
             "folder of event files for TensorBoard that gets a picture of the confusion matrix",
             {.value = "DIR", .default_text = "none"});
   flags.add("--json", &options.json, "one JSON object in place of text");
-  std::uint64_t seed = 0;
-  add_data_flags(flags, options.model, options.network, options.data, options.cache_dir, seed,
-                 "as the checkpoint records");
-  add_image_flags(flags, options.image, "as the checkpoint records");
-  bool is_tuned = false;
-  add_input_threads_flag(flags, options.input_threads, is_tuned,
-                         "threads that read samples; auto: as many as the network needs, within "
-                         "the CPUs",
-                         kTunedForPictures);
+  TrainOptions run;  // takes what the checkpoint records
+  run.model.clear();
+  run.data.clear();
+  run.cache_dir = default_cache_dir(environment);
+  add_data_flags(flags, run, "as the checkpoint records");
+  const TrainFlag& threads = *find_train_flag("--input-threads");
+  flags.add(threads.name, threads.field(run),
+            "threads that read samples; auto: as many as the network needs, within the CPUs",
+            threads.rules);
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
-  if (flags.has("--seed")) options.seed = seed;
-  if (flags.has("--input-threads")) options.tunes_input_threads = is_tuned;
+  if (flags.has("--data")) require_data_name(run.data);
+  options.model = run.model;
+  options.network = run.network;
+  options.data = run.data;
+  options.cache_dir = run.cache_dir;
+  options.image = run.image;
+  options.input_threads = run.input.threads;
+  if (flags.has("--seed")) options.seed = run.strategy.seed;
+  if (flags.has("--input-threads")) options.tunes_input_threads = run.input.autotune.threads;
   options.image.cache_dir =
       flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
   return options;
@@ -171,18 +124,24 @@ constexpr const char* kNetworkFileHelp =
 CommandOptions parse_network(std::span<const std::string> arguments,
                              const Environment& environment) {
   NetworkOptions options;
-  options.cache_dir = default_cache_dir(environment);
   FlagSet flags("syncopate network",
                 "Prints a network: a line per layer with its output, parameters and multiply-adds "
                 "for one sample, and the memory that a training step takes.",
                 kNetworkFileHelp);
-  add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
-                 options.seed);
-  add_image_flags(flags, options.image, std::to_string(kDefaultImageSize));
+  TrainOptions run;
+  run.cache_dir = default_cache_dir(environment);
+  add_data_flags(flags, run);
   flags.begin_group("Checkpoints and output");
   flags.add("--json", &options.json,
             "the network as a file that --model file:NET.json reads, in place of the table");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  if (flags.has("--data")) require_data_name(run.data);
+  options.model = run.model;
+  options.network = run.network;
+  options.data = run.data;
+  options.seed = run.strategy.seed;
+  options.cache_dir = run.cache_dir;
+  options.image = run.image;
   options.image.cache_dir =
       flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
   return options;
@@ -318,68 +277,35 @@ bool is_local_rank(std::string_view word) {
 
 }  // namespace
 
-void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::string help,
-                            const std::string& default_prefix) {
-  add_tuned_count(flags, "--input-threads", {threads, is_tuned}, std::move(help), default_prefix);
-}
-
-void add_pipeline_flags(FlagSet& flags, InputOptions& input, const std::string& default_prefix) {
-  add_input_threads_flag(
-      flags, input.threads, input.autotune.threads,
-      "threads that read and augment samples; auto: as many as the steps need, within the CPUs; "
-      "results do not depend on them",
-      default_prefix);
-  add_tuned_count(
-      flags, "--prefetch", {input.prefetch, input.autotune.prefetch},
-      "batches that are prepared ahead; auto: as many as the threads need, within the memory",
-      default_prefix);
-}
-
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune) {
   if (!flags.has("--input-threads")) autotune.threads = is_encoded(data);
   if (!flags.has("--prefetch")) autotune.prefetch = is_encoded(data);
 }
 
-void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,
-                    std::filesystem::path& cache_dir, std::uint64_t& seed,
-                    const std::string& default_text) {
-  flags.begin_group("Model and data");
-  flags.add("--model", &model, "network",
-            {.default_text = default_text, .choices = network_names(), .explain = why_no_network});
-  flags.add("--head",
-            [&network](const std::string& text) {
-              parse_head(text);
-              network.head = text;
-            },
-            "hidden layers before the layer that gives the classes, such as dense:1016,dense:64",
-            {.value = "LAYERS", .default_text = default_text.empty() ? "none" : default_text});
-  flags.add(
-      "--normalize",
-      [&network](const std::string& text) {
-        parse_normalize(text);
-        network.normalize = text;
-      },
-      "mean and deviation of pixels scaled to [0, 1], or of f32 values as they are, which the "
-      "network subtracts and divides by: imagenet | none | M,M,M/S,S,S; pretrained weights need "
-      "theirs",
-      {.value = "NUMBERS",
-       .default_text =
-           default_text.empty() ? "the data set's; none for f32 arrays" : default_text});
-  flags.add("--data",
-            [&data](const std::string& text) {
-              require_data_name(text);
-              data = text;
-            },
-            "data set: " + data_patterns(" | ") +
-                "; npy:DIR has x_train.npy, y_train.npy, x_test.npy and y_test.npy, and images:DIR "
-                "has a folder per class",
-            {.value = "NAME", .default_text = default_text.empty() ? data : default_text});
-  flags.add("--cache-dir", &cache_dir,
-            "folder in which rendered samples and measurements of GPUs are kept between runs",
-            {.value = "DIR"});
-  flags.add("--seed", &seed,
-            "seed of initial values, sample order, augmentation and synthetic data",
-            {.default_text = default_text});
+void require_data_name(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  const Names names = names_of(datasets());
+  if (std::ranges::find(names, std::string_view(name)) != names.end()) return;
+  std::string meant;
+  std::error_code error;
+  if (text.starts_with('/') || text.starts_with('.') || std::filesystem::exists(text, error)) {
+    const bool is_file = std::filesystem::is_regular_file(text, error);
+    const bool has_arrays = std::filesystem::exists(text + "/x_train.npy", error);
+    const bool has_tables = std::filesystem::exists(text + "/train.csv", error);
+    std::filesystem::directory_iterator entries(text, error);
+    const bool has_folders = std::any_of(
+        begin(entries), end(entries), [&](const auto& entry) { return entry.is_directory(error); });
+    meant = has_arrays              ? fmt::format("; did you mean npy:{}?", text)
+            : is_file || has_tables ? fmt::format("; did you mean csv:{}?", text)
+            : has_folders           ? fmt::format("; did you mean images:{}?", text)
+                                    : fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
+  } else if (const auto nearest = nearest_name(name, names)) {
+    const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
+    meant = fmt::format("; did you mean '{}'?", row->pattern);
+  }
+  throw UsageError(fmt::format("--data {}: no such data set{} {} one of {}",
+                               text.empty() ? "''" : text, meant.empty() ? ";" : meant,
+                               meant.empty() ? "choose" : "Choose", data_patterns(", ")));
 }
 
 std::filesystem::path default_cache_dir(const Environment& environment) {
@@ -392,6 +318,14 @@ std::filesystem::path default_cache_dir(const Environment& environment) {
     return std::filesystem::path(dir) / ".cache" / "syncopate";
   }
   return std::filesystem::temp_directory_path() / "syncopate-cache";
+}
+
+std::filesystem::path local_cache_dir(const Environment& environment) {
+  std::filesystem::path folder = "/tmp";
+  for (const char* const variable : {"TMPDIR", "SLURM_TMPDIR"}) {
+    if (const std::string dir = environment.get(variable).value_or(""); !dir.empty()) folder = dir;
+  }
+  return folder / fmt::format("syncopate-{}", ::geteuid());
 }
 
 CommandOptions parse_command_line(std::span<const std::string> arguments,

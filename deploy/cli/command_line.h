@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -185,25 +186,20 @@ std::vector<RestFlag> train_rest_flags();
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds the group "Model and data": --model, --head, --normalize, --data, --cache-dir and --seed.
-// --help shows `default_text` as the default of --model, --data and --seed; "" shows the values of
-// the targets.
-void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,
-                    std::filesystem::path& cache_dir, std::uint64_t& seed,
-                    const std::string& default_text = "");
+// Adds flags of train to another command, with their help. --help shows `default_text` as the
+// default of what a checkpoint records; "": the default of train.
+void add_flags_of_train(FlagSet& flags, TrainOptions& options,
+                        std::initializer_list<std::string_view> names,
+                        const std::string& default_text = "");
+// Adds the group "Model and data", without what only training needs.
+void add_data_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
+// Adds the flags that say how pictures and records become samples.
+void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
 
-// Adds --input-threads, which takes a number, or "auto" and sets is_tuned. help: what the flag has.
-// default_prefix: what --help shows before the default number.
-void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::string help,
-                            const std::string& default_prefix = "");
-// Adds --input-threads and --prefetch, which take a number or "auto". default_prefix: what --help
-// shows before the default number.
-void add_pipeline_flags(FlagSet& flags, InputOptions& input,
-                        const std::string& default_prefix = "");
-
-// What --help shows before the default of flags that tune_encoded() fills.
-inline constexpr const char* kTunedForPictures = "auto for pictures, else ";
-// Turns tuning on for the flags of add_pipeline_flags() that were not given, if the samples of
+// Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
+// of the text is checked when the data are opened.
+void require_data_name(const std::string& text);
+// Turns tuning on for --input-threads and --prefetch where they were not given, if the samples of
 // `data`, a value of --data, are encoded.
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
@@ -213,13 +209,5 @@ std::filesystem::path default_cache_dir(const Environment& environment);
 
 // Returns the folder of decoded pictures, on the machine's own disk, without --cache-dir.
 std::filesystem::path local_cache_dir(const Environment& environment);
-
-// Adds the flags that say what is in records: --skip-bad-records, --image-feature, --label-feature
-// and --raw-shape. bad: what is done about damaged pictures. default_text: of the features; "":
-// that of the data set.
-void add_record_flags(FlagSet& flags, ImageOptions& image, std::string bad,
-                      const std::string& default_text = "");
-// Adds those flags and the ones that say how pictures of any size become samples of one size.
-void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& default_size);
 
 }  // namespace syncopate

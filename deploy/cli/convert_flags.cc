@@ -72,10 +72,13 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
             "file of weights to write, such as net.safetensors; not for tfrecord");
   flags.add("--cache-dir", &options.cache_dir, "folder in which rendered samples are kept",
             {.value = "DIR"});
-  add_record_flags(flags, options.image,
-                   "damaged pictures of a split that may be left out; with it each is decoded to "
-                   "find out");
+  TrainOptions run;
+  flags.add("--skip-bad-records", &run.image.skip_bad_records,
+            "damaged pictures of a split that may be left out; with it each is decoded to find out",
+            {.least = 0.0, .most = 1e9});
+  add_flags_of_train(flags, run, {"--image-feature", "--label-feature", "--raw-shape"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  options.image = run.image;
   const bool is_network = options.format == "network";
   for (const char* flag :
        {"--image-feature", "--label-feature", "--raw-shape", "--skip-bad-records"}) {

@@ -149,7 +149,13 @@ class Store {
   }
   void operator()(const EnumTarget& target) const { target.store(text_of(flag_, text_, false)); }
   void operator()(const std::function<void(const std::string&)>& parse) const {
-    parse(text_of(flag_, text_, false));
+    for (const std::string& word : flag_.words) parse(text_of(flag_, word, false));
+  }
+  void operator()(std::chrono::milliseconds* value) const {
+    *value = std::chrono::milliseconds(std::llround(1000.0 * number_of<double>(flag_, text_)));
+  }
+  void operator()(const ScaledTarget& target) const {
+    *target.value = number_of<std::int64_t>(flag_, text_) * target.unit;
   }
   template <typename Number>
   void operator()(std::optional<Number>* value) const {
@@ -165,28 +171,6 @@ class Store {
   const std::string& text_;
 };
 
-struct ShowDefault {
-  std::string operator()(const bool* /*value*/) const { return ""; }
-  std::string operator()(const std::string* value) const { return *value; }
-  std::string operator()(const std::filesystem::path* value) const { return value->string(); }
-  std::string operator()(const EnumTarget& target) const { return std::string(target.value); }
-  std::string operator()(const std::function<void(const std::string&)>& /*parse*/) const {
-    return "";
-  }
-  template <typename Number>
-  std::string operator()(const std::optional<Number>* /*value*/) const {
-    return "";
-  }
-  template <typename Element>
-  std::string operator()(const std::vector<Element>* values) const {
-    return fmt::format("{}", fmt::join(*values, ","));
-  }
-  template <typename Number>
-  std::string operator()(const Number* value) const {
-    return fmt::format("{}", *value);
-  }
-};
-
 struct ShowType {
   std::string operator()(const bool* /*value*/) const { return ""; }
   std::string operator()(const std::string* /*value*/) const { return "TEXT"; }
@@ -194,6 +178,8 @@ struct ShowType {
   std::string operator()(const std::vector<std::string>* /*value*/) const { return "TEXT,..."; }
   std::string operator()(const std::vector<int>* /*value*/) const { return "N,..."; }
   std::string operator()(const EnumTarget& /*target*/) const { return "NAME"; }
+  std::string operator()(const ScaledTarget& /*target*/) const { return "N"; }
+  std::string operator()(const std::chrono::milliseconds* /*value*/) const { return "X"; }
   std::string operator()(const std::function<void(const std::string&)>& /*parse*/) const {
     return "TEXT";
   }
@@ -249,7 +235,7 @@ std::vector<std::string> groups_of(const std::vector<Flag>& flags) {
 }  // namespace
 
 bool Flag::is_list() const {
-  return std::holds_alternative<std::vector<int>*>(target) ||
+  return rules.repeats || std::holds_alternative<std::vector<int>*>(target) ||
          std::holds_alternative<std::vector<std::string>*>(target);
 }
 
@@ -271,7 +257,7 @@ std::string placeholder_of(const Flag& flag) {
 
 std::string default_of(const Flag& flag) {
   if (!flag.rules.default_text.empty()) return flag.rules.default_text;
-  return std::visit(ShowDefault{}, flag.target);
+  return flag.is_switch() ? "" : text_of(flag.target).value_or("");
 }
 
 void require_name(std::string_view flag, const std::string& value, const Names& names,

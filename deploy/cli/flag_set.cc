@@ -250,6 +250,12 @@ bool FlagSet::has(std::string_view flag) const {
   return found->is_given;
 }
 
+std::string FlagSet::as_given(std::string_view flag) const {
+  const Flag* const found = find(flag);
+  check(found != nullptr && found->is_given, "a flag was given");
+  return fmt::format("{} {}", flag, found->words.back());
+}
+
 void FlagSet::require(std::string_view flag, bool holds, std::string_view what) const {
   if (holds || !has(flag)) return;
   throw UsageError(fmt::format("{} requires {}", flag, what));

@@ -56,6 +56,8 @@ class FlagSet {
   std::string help() const;
   // True if the parsed arguments contained the flag.
   bool has(std::string_view flag) const;
+  // Returns a flag that was given as the user typed it, such as "--link-rate 1gbit".
+  std::string as_given(std::string_view flag) const;
   // Throws UsageError "FLAG requires WHAT" if the flag was given and `holds` is false.
   void require(std::string_view flag, bool holds, std::string_view what) const;
   const std::string& command() const { return command_; }

@@ -94,9 +94,6 @@ void refuse_delays(const FlagSet& flags) {
 }  // namespace
 
 void check_pipeline(const FlagSet& flags, TrainOptions& options) {
-  for (const char* flag : {"--stages", "--cut"}) {
-    flags.require(flag, has_stages(options), "--strategy pipeline");
-  }
   if (!has_stages(options)) return;
   take_stages(flags, options);
   check_collective(options);

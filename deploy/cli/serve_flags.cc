@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
@@ -69,7 +68,7 @@ ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
   return cluster;
 }
 
-void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkFlags& link) {
+void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, TrainOptions& run) {
   const auto seconds = [](std::string default_text) {
     return FlagRules{.unit = "seconds",
                      .default_text = std::move(default_text),
@@ -107,7 +106,8 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkF
   flags.add("--snapshot-every", &options.snapshot_every, "time between snapshots", seconds(""));
   flags.add("--record", &options.record, "file of the order in which pushes are applied",
             {.value = "FILE", .default_text = "none"});
-  add_link_flags(flags, link);
+  flags.begin_group("Fault injection");
+  add_flags_of_train(flags, run, {"--link-delay", "--link-rate"});
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkF
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment) {
   ServeOptions options;
   JobFlags job;
-  LinkFlags link;
+  TrainOptions run;  // of which a server has the link
   FlagSet flags(
       "syncopate serve", "Runs one parameter server, which holds a part of a job's variables.",
       "By hand, start each server and each worker with the same rendezvous:\n"
@@ -126,10 +126,10 @@ CommandOptions parse_serve(std::span<const std::string> arguments, const Environ
       "on both sides of the colon:\n"
       "  srun syncopate serve : syncopate train --strategy parameter-server\n"
       "syncopate launch --servers M, and tasks of the type ps in TF_CONFIG, need no serve.");
-  add_serve_flags(flags, job, options, link);
+  add_serve_flags(flags, job, options, run);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.cluster = cluster_of(job, environment);
-  options.link = link_of(link);
+  options.link = run.strategy.link;
   return options;
 }
 

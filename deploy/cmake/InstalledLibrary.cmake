@@ -4,7 +4,7 @@
 # The public headers: what such a program includes, and what these headers include. tests/architecture checks that.
 set(SYNCOPATE_PUBLIC_HEADERS
   deploy/program.h
-  models/base/errors.h
+  models/base/enum_names.h models/base/errors.h
   models/base/random.h
   models/graph/activation.h
   models/graph/graph.h

@@ -13,18 +13,6 @@
 
 namespace syncopate {
 
-std::string_view name(Precision precision) noexcept {
-  switch (precision) {
-    case Precision::kF32:
-      return "f32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kF16:
-      return "fp16";
-  }
-  return "unknown";
-}
-
 void Backend::clip_gradients(ParameterArena& arena, double max_norm) {
   syncopate::clip_gradients(arena.gradients().f32(), max_norm);
 }

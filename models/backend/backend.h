@@ -2,6 +2,7 @@
 // threads or its stream.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "models/backend/device_collective.h"
 #include "models/backend/model.h"
+#include "models/base/enum_names.h"
 #include "models/base/isa.h"
 #include "models/graph/graph.h"
 #include "models/optim/optimizer.h"
@@ -80,7 +82,10 @@ class Backend {
 // The type of activations and of gradients between layers. Parameters are f32 in every precision.
 // Source of mixed precision: Micikevicius et al. 2018.
 enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
-std::string_view name(Precision precision) noexcept;  // such as "bf16"
+constexpr auto named_values(Precision /*type*/) {
+  return std::array{Named{"f32", Precision::kF32}, Named{"bf16", Precision::kBf16},
+                    Named{"fp16", Precision::kF16}};
+}
 
 // Dynamic loss scaling for fp16: losses are multiplied by a scale before the backward pass. The
 // scale is halved after an overflow and doubled after growth_interval steps without one.

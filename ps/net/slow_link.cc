@@ -1,14 +1,22 @@
 #include "ps/net/slow_link.h"
 
+#include <fmt/format.h>
+
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 
+#include "models/base/errors.h"
+#include "models/base/flag_values.h"
+
 namespace syncopate {
 namespace {
 
+constexpr double kLongestDelay = 60.0;  // of a slow link, in seconds
+constexpr double kLowestRate = 1000.0;  // of a slow link, in bytes per second
+constexpr double kHighestRate = 1000.0e9;
 constexpr double kChunkSeconds = 1e-3;
 constexpr double kSmallestChunk = 2048;
 constexpr double kLargestChunk = 65536;
@@ -24,6 +32,18 @@ constexpr std::size_t kBytesPerChunk = 128;
 bool must_retry() { return errno == EAGAIN || errno == EINTR; }
 
 }  // namespace
+
+double parse_link_delay(const std::string& text) {
+  const double seconds = parse_seconds(text, "--link-delay");
+  if (seconds <= kLongestDelay) return seconds;
+  throw UsageError(fmt::format("--link-delay {}: expected at most 60s", text));
+}
+
+double parse_link_rate(const std::string& text) {
+  const double rate = parse_rate(text, "--link-rate");
+  if (rate >= kLowestRate && rate <= kHighestRate) return rate;
+  throw UsageError(fmt::format("--link-rate {}: expected 1kb to 1000gb (bytes per second)", text));
+}
 
 SlowLink::SlowLink(const Link& link)
     : delay_(std::llround(1e9 * link.delay_seconds)),

@@ -91,16 +91,6 @@ void resize_part(const Draw& draw, const TensorSpec& image, std::span<const std:
 
 }  // namespace
 
-std::string_view name(Augment kind) noexcept {
-  return kAugments[static_cast<std::size_t>(kind)].name;
-}
-
-Augment augment_named(std::string_view name) {
-  const auto* const row = std::ranges::find(kAugments, name, &AugmentRow::name);
-  check(row != kAugments.end(), "a name of the table of augmentations");
-  return row->kind;
-}
-
 void check_augment(Augment kind, const TensorSpec& image) {
   if (kind == Augment::kNone) return;
   const bool is_image = image.shape.size() == 3;

@@ -6,26 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
+#include "models/base/enum_names.h"
 #include "worker/input/sample.h"
 
 namespace syncopate {
 
 enum class Augment : std::uint8_t { kNone, kCropFlip, kRandomResizedCrop };
 
-// The names behind --augment.
-struct AugmentRow {
-  std::string_view name;
-  Augment kind;
-};
-inline constexpr std::array<AugmentRow, 3> kAugments = {
-    {{"none", Augment::kNone},
-     {"crop-flip", Augment::kCropFlip},
-     {"random-resized-crop", Augment::kRandomResizedCrop}}};
-std::string_view name(Augment kind) noexcept;
-// Returns the augmentation of this name, which is in kAugments.
-Augment augment_named(std::string_view name);
+constexpr auto named_values(Augment /*type*/) {
+  return std::array{Named{"none", Augment::kNone}, Named{"crop-flip", Augment::kCropFlip},
+                    Named{"random-resized-crop", Augment::kRandomResizedCrop}};
+}
 
 // The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
 // images. Source: He et al. 2016, "Deep residual learning", section 4.2.

@@ -22,7 +22,7 @@ TaskRun::TaskRun(const TrainOptions& options, Process process)
     : given_(options),
       process_(std::move(process)),
       is_chief_(options.cluster.is_chief()),
-      display_(is_chief_ ? make_progress_display(options.show_progress) : make_silent_display()),
+      display_(is_chief_ ? make_progress_display(!options.hides_progress) : make_silent_display()),
       options_(options) {
   options_.input.trace.trace = process_.trace;
 }

@@ -1,5 +1,6 @@
-// The options of a training run. The command line and `compare` fill in TrainOptions. From one
-// table of its fields follow the agreement between tasks and the command line of a run.
+// The options of a training run. The command line and `compare` fill in TrainOptions. From the
+// table of flags (worker/run/flags) follow the agreement between tasks and the command line of a
+// run.
 #pragma once
 
 #include <array>
@@ -59,7 +60,7 @@ struct TrainOptions {
   TrainLoopOptions loop;
   bool resume = false;
   bool deterministic = false;
-  bool show_progress = true;
+  bool hides_progress = false;
   std::filesystem::path init_from;    // empty: the initial values follow from the seed
   std::filesystem::path metrics;      // empty: no metrics are written
   std::filesystem::path tensorboard;  // empty: no event files are written
@@ -75,29 +76,6 @@ inline const StrategyRow& strategy_of(const TrainOptions& options) {
 }
 inline bool has_servers(const TrainOptions& options) { return strategy_of(options).has_servers(); }
 inline bool has_stages(const TrainOptions& options) { return strategy_of(options).has_stages(); }
-
-// One flag of `train` and the field behind it. Flags that place a task in its cluster are not in
-// this table.
-struct TrainOptionRow {
-  // Whether the tasks of a job compare the value when they meet, and what a difference causes.
-  enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
-  enum class Form : std::uint8_t { kValue, kSwitch, kRepeated };
-  using Text = std::optional<std::string> (*)(const TrainOptions&);
-  using Condition = bool (*)(const TrainOptions&);
-
-  std::string_view name;  // the flag, such as "--model"
-  // The flag's value as the command line takes it; nothing: the field has none. For a switch: "on",
-  // or nothing. For a flag that may be repeated: the values with a space between them.
-  Text text;
-  Agreement agreement = Agreement::kNone;
-  Condition applies = nullptr;  // whether the field matters in such a run; null: in every run
-  Form form = Form::kValue;
-  Text compared = nullptr;       // the text that tasks compare, if not `text`
-  bool decides_updates = false;  // whether update_flags() has it
-
-  bool applies_to(const TrainOptions& options) const;
-};
-std::span<const TrainOptionRow> train_option_rows() noexcept;
 
 // Returns a flag's value as text; "absent" where it has none. name: of a flag in the table of
 // train_option_rows().

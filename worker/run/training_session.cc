@@ -144,7 +144,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                                                 ? CurveWriter::kFirstWorker
                                                 : CurveWriter::kOtherWorker));
     }
-    displays.push_back(make_progress_display(options.show_progress));
+    displays.push_back(make_progress_display(!options.hides_progress));
     const auto index = static_cast<std::size_t>(replica.index);
     DeferredEvaluations* const kept =
         session.deferred_evaluations.empty() ? nullptr : session.deferred_evaluations[index].get();

@@ -41,7 +41,7 @@ TEST(Workload, OfANetworkFileIsOnTheSamplesOfItsData) {
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("give --data as well"), std::string::npos);
   }
-  const WorkloadData data{.flag = "synthetic:3x4x5:7:64", .cache_dir = scratch / "cache"};
+  const WorkloadData data{.flag = "synthetic:3x4x5:7:64", .run = {.cache_dir = scratch / "cache"}};
   workload = with_data(workload, data);
   EXPECT_EQ(build_graph(workload).num_classes(), 7);
   EXPECT_EQ(WorkloadTraining(workload, {}).run(3).size(), 3U);
@@ -56,7 +56,7 @@ TEST(Workload, OfTargetsThatAreNumbersTrains) {
   for (int row = 0; row < 200; ++row) table << row % 7 << ',' << row % 3 << ',' << row % 5 << '\n';
   table.close();
   const WorkloadData data{.flag = "csv:" + (scratch / "table.csv").string() + ":targets=y",
-                          .cache_dir = scratch / "cache"};
+                          .run = {.cache_dir = scratch / "cache"}};
   const Workload workload =
       with_data(find_workload("file:" + (scratch / "net.json").string()), data);
   EXPECT_EQ(WorkloadTraining(workload, {}).run(3).size(), 3U);

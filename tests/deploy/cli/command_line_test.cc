@@ -40,7 +40,7 @@ TEST(TrainFlags, AloneTrainMnistCnnOnDigitsWithAdam) {
   EXPECT_EQ(options.strategy.batch_size_per_replica, 64);
   EXPECT_EQ(options.loop.total_epochs, 3);
   EXPECT_TRUE(options.loop.checkpoint_dir.empty());
-  EXPECT_TRUE(options.show_progress);
+  EXPECT_FALSE(options.hides_progress);
 }
 
 TEST(TrainFlags, SetWhatTheyName) {
@@ -107,7 +107,7 @@ TEST(TrainFlags, SetWhatTheyName) {
   EXPECT_EQ(options.strategy.seed, 9U);
   EXPECT_EQ(options.strategy.lanes, 3);
   EXPECT_EQ(options.input.threads, 2);
-  EXPECT_FALSE(options.show_progress);
+  EXPECT_TRUE(options.hides_progress);
   EXPECT_EQ(options.loop.checkpoint_dir, "ck");
   EXPECT_EQ(options.loop.checkpoint_every_steps, 10);
   EXPECT_EQ(options.loop.keep_checkpoints, 2);

@@ -1,4 +1,4 @@
-#include "deploy/cli/device_flags.h"
+#include "worker/run/device_list.h"
 
 #include <fmt/format.h>
 
@@ -47,44 +47,33 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   return {DeviceKind::kCuda, index};
 }
 
-Precision parse_precision(const std::string& text) {
-  for (const Precision precision : {Precision::kF32, Precision::kBf16, Precision::kF16}) {
-    if (text == name(precision)) return precision;
-  }
-  throw InternalError("the flag lets only known names through");
-}
-
 }  // namespace
 
-void add_device_flags(FlagSet& flags, DeviceFlags& devices) {
-  flags.add("--devices", &devices.devices,
-            "devices of the replicas: cpu | cuda (the GPUs of this task) | cuda:0,cuda:1 (divided "
-            "among its replicas)",
-            {.value = "LIST"});
-  flags.add("--precision", &devices.precision,
-            "type of activations (bf16 and fp16 require cuda; parameters stay f32)",
-            {.choices = {"f32", "bf16", "fp16"}});
+void read_devices(const std::string& list, TrainOptions& options) {
+  std::vector<Device>& devices = options.strategy.devices;
+  options.takes_own_gpus = list == "cuda";
+  if (options.takes_own_gpus) {
+    devices = {{DeviceKind::kCuda, 0}};
+  } else if (list == "cpu") {
+    devices = {Device{}};
+  } else {
+    devices.clear();
+    std::istringstream words(list);
+    for (std::string word; std::getline(words, word, ',');) {
+      devices.push_back(parse_cuda_device(word, list));
+    }
+    if (devices.empty()) parse_cuda_device(list, list);
+  }
 }
 
-void take_device_flags(const DeviceFlags& flags, TrainOptions& options) {
+void complete_devices(TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
-  strategy.precision = parse_precision(flags.precision);
   strategy.deterministic = options.deterministic;
   if (!options.cache_dir.empty()) strategy.plan_file = options.cache_dir / "cuda_plans";
-  options.takes_own_gpus = flags.devices == "cuda";
-  if (options.takes_own_gpus) {
-    strategy.devices = {{DeviceKind::kCuda, 0}};
-  } else if (flags.devices != "cpu") {
-    strategy.devices.clear();
-    std::istringstream words(flags.devices);
-    for (std::string word; std::getline(words, word, ',');) {
-      strategy.devices.push_back(parse_cuda_device(word, flags.devices));
-    }
-    if (strategy.devices.empty()) parse_cuda_device(flags.devices, flags.devices);
-  }
-  if (flags.devices == "cpu" && strategy.precision != Precision::kF32) {
-    throw UsageError(fmt::format(
-        "--precision {}: the CPU computes in f32; choose f32, or --devices cuda", flags.precision));
+  if (strategy.devices.front().kind == DeviceKind::kCpu && strategy.precision != Precision::kF32) {
+    throw UsageError(
+        fmt::format("--precision {}: the CPU computes in f32; choose f32, or --devices cuda",
+                    name(strategy.precision)));
   }
 }
 

@@ -1,0 +1,232 @@
+// The flags of train about the network and its samples.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+#include "worker/checkpoint/weights_file.h"
+#include "worker/run/flags/train_flag.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostInputThreads = 1024;
+constexpr std::string_view kBefore = "give it before the --";
+
+// Tasks may find a network file under different paths, so the bytes are compared.
+FlagText compared_model(const TrainOptions& o) {
+  if (o.model.empty() || !o.model.starts_with(kNetworkFile)) return o.model;
+  return describe_file(o.model.substr(kNetworkFile.size()));
+}
+
+FlagText text_unless_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : FlagText(text);
+}
+
+// Reads "64" or "48x64" as height and width.
+void read_size(std::string_view text, ImageOptions& image) {
+  constexpr std::int64_t kMost = 8192;
+  const std::size_t cross = text.find('x');
+  const auto read = [&](std::string_view digits) {
+    std::int64_t value = 0;
+    const auto end = digits.data() + digits.size();
+    const auto result = std::from_chars(digits.data(), end, value);
+    if (digits.empty() || result.ptr != end || result.ec != std::errc() || value < 1 ||
+        value > kMost) {
+      throw UsageError(fmt::format(
+          "--image-size {}: expected pixels from 1 to {}, as in 224 or 192x224 (height x width)",
+          text.empty() ? "''" : text, kMost));
+    }
+    return value;
+  };
+  image.height = read(text.substr(0, cross));
+  image.width = cross == std::string_view::npos ? image.height : read(text.substr(cross + 1));
+}
+
+// Reads a number that the user gives, or "auto", which leaves it to the program.
+void read_tuned(std::string_view flag, const std::string& text, int& count, bool& is_tuned) {
+  is_tuned = text == "auto";
+  if (is_tuned) return;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  const bool is_number = error == std::errc() && rest == end;
+  if (is_number && count >= 1 && count <= kMostInputThreads) return;
+  throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}", flag, text,
+                               kMostInputThreads));
+}
+
+FlagRules tuned_count(int count) {
+  return {.value = "auto|N", .default_text = fmt::format("auto for pictures, else {}", count)};
+}
+
+// The features of records that hold an image and its class.
+std::vector<TrainFlag> record_flags() {
+  return {
+      {.name = "--image-feature",
+       .help = "feature with the image, in records of tfrecord:, tfds: and otbtf:",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
+       .rules = {.value = "NAME", .default_text = "that of the data set, or image"},
+       .is_recorded = true,
+       .in_comparison = {InComparison::kOpensData}},
+      {.name = "--label-feature",
+       .help = "feature with the class or the label map, likewise",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
+       .rules = {.value = "NAME", .default_text = "that of the data set, or label"},
+       .is_recorded = true,
+       .in_comparison = {InComparison::kOpensData}},
+      {.name = "--raw-shape",
+       .help = "shape and type of records of tfrecord: that hold values in place of a JPEG or PNG "
+               "picture: u8, u16 or f32",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.raw_shape; },
+       .rules = {.value = "HxWxC:TYPE", .default_text = "a picture", .example = "64x64x4:u16"},
+       .is_recorded = true,
+       .in_comparison = {InComparison::kOpensData}},
+  };
+}
+
+// How samples become batches.
+std::vector<TrainFlag> input_flags() {
+  const InputOptions defaults;
+  return {
+      {.name = "--split",
+       .help = "validation samples out of the training samples, for evaluations during training",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.split; },
+       .rules = {.value = "val=FRACTION", .default_text = "none"},
+       .in_comparison = {InComparison::kRefused,
+                         "variants are compared on the splits that the data have"}},
+      {.name = "--augment",
+       .help = "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 "
+               "to 100 % of the area, mirror)",
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.input.augment); },
+       .decides_updates = true},
+      {.name = "--input-threads",
+       .help = "threads that read and augment samples; auto: as many as the steps need, within the "
+               "CPUs; results do not depend on them",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           read_tuned("--input-threads", text, o.input.threads, o.input.autotune.threads);
+         };
+       },
+       .rules = tuned_count(defaults.threads),
+       .text = [](const TrainOptions& o) { return FlagText(threads_text(o.input)); },
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kNeutral}},
+      {.name = "--prefetch",
+       .help = "batches that are prepared ahead; auto: as many as the threads need, within the "
+               "memory",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           read_tuned("--prefetch", text, o.input.prefetch, o.input.autotune.prefetch);
+         };
+       },
+       .rules = tuned_count(defaults.prefetch),
+       .text = [](const TrainOptions& o) { return FlagText(prefetch_text(o.input)); },
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kNeutral}},
+  };
+}
+
+}  // namespace
+
+std::vector<TrainFlag> data_flags() {
+  std::vector<TrainFlag> flags = {
+      {.name = "--model",
+       .help = "network",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.model; },
+       .rules = {.choices = network_names(), .explain = why_no_network},
+       .compared = compared_model,
+       .is_recorded = true,
+       .in_comparison = {InComparison::kSetByCompare, kBefore}},
+      {.name = "--head",
+       .help = "hidden layers before the layer that gives the classes, such as "
+               "dense:1016,dense:64",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           parse_head(text);
+           o.network.head = text;
+         };
+       },
+       .rules = {.value = "LAYERS", .default_text = "none"},
+       .text = [](const TrainOptions& o) { return text_unless_empty(o.network.head); },
+       .is_recorded = true},
+      {.name = "--normalize",
+       .help = "mean and deviation of pixels scaled to [0, 1], or of f32 values as they are, "
+               "which the network subtracts and divides by: imagenet | none | M,M,M/S,S,S; "
+               "pretrained weights need theirs",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           parse_normalize(text);
+           o.network.normalize = text;
+         };
+       },
+       .rules = {.value = "NUMBERS", .default_text = "the data set's; none for f32 arrays"},
+       .text = [](const TrainOptions& o) { return text_unless_empty(o.network.normalize); },
+       .is_recorded = true},
+      {.name = "--data",
+       .help = "data set: " + data_patterns(" | ") +
+               "; npy:DIR has x_train.npy, y_train.npy, x_test.npy and y_test.npy, and "
+               "images:DIR has a folder per class",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.data; },
+       .rules = {.value = "NAME"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .is_recorded = true,
+       .in_comparison = {InComparison::kSetByCompare, kBefore}},
+      {.name = "--cache-dir",
+       .help = "folder in which rendered samples and measurements of GPUs are kept between runs",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
+       .rules = {.value = "DIR"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kNeutral}},
+      {.name = "--seed",
+       .help = "seed of initial values, sample order, augmentation and synthetic data",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.seed; },
+       .is_recorded = true,
+       .in_comparison = {InComparison::kSetByCompare,
+                         "give --seeds N and --first-seed S before the --"}},
+      {.name = "--image-size",
+       .help = "height and width that stored pictures are resized to",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) { read_size(text, o.image); };
+       },
+       .rules = {.value = "N|HxW",
+                 .unit = "pixels",
+                 .default_text = std::to_string(kDefaultImageSize)},
+       .text =
+           [](const TrainOptions& o) {
+             if (o.image.height == 0) return FlagText();
+             return FlagText(fmt::format("{}x{}", o.image.height, o.image.width));
+           },
+       .is_recorded = true,
+       .in_comparison = {InComparison::kOpensData}},
+      {.name = "--exif",
+       .help = "turn stored pictures as their EXIF orientation says",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.apply_exif; },
+       .in_comparison = {InComparison::kOpensData}},
+      {.name = "--cache-mb",
+       .help = "limit of the file of decoded pictures; 0: none. Without --cache-dir it is in "
+               "$SLURM_TMPDIR, $TMPDIR or /tmp",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.cache_mb; },
+       .rules = {.unit = "MB", .default_text = "half of the disk", .least = 0.0, .most = 1e9},
+       .text =
+           [](const TrainOptions& o) {
+             return o.image.cache_mb < 0 ? FlagText()
+                                         : FlagText(fmt::format("{}", o.image.cache_mb));
+           },
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kNeutral}},
+      {.name = "--skip-bad-records",
+       .help = "damaged pictures in an epoch or evaluation of the whole job: training reads the "
+               "next good one instead, evaluation leaves them out",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
+       .rules = {.least = 0.0, .most = 1e9},
+       .is_unset_at_zero = true,
+       .in_comparison = {InComparison::kOpensData}},
+  };
+  for (const auto& more : {record_flags(), input_flags()}) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  }
+  return flags;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,270 @@
+// The flags of train about checkpoints, evaluations and output, and about fault injection.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "worker/checkpoint/weights_file.h"
+#include "worker/run/flags/train_flag.h"
+
+namespace syncopate {
+namespace {
+
+constexpr double kMostSnapshotSeconds = 1e6;
+constexpr std::string_view kEvaluations = "give --evaluations before the --";
+constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
+constexpr std::string_view kOneRun =
+    "every run would write to it; leave it out (the folder of --report has the curves), or train a "
+    "single run with syncopate train";
+constexpr std::string_view kBeforeDashes = "give it before the --";
+
+// Tasks may find the weights under different paths, so the bytes are compared.
+FlagText compared_weights(const TrainOptions& o) {
+  if (o.init_from.empty()) return std::nullopt;
+  return describe_weights(o.init_from);
+}
+
+FlagText service_time_text(const TrainOptions& o) {
+  const ServiceTimeOptions& time = o.loop.service_time;
+  switch (time.kind) {
+    case ServiceTimeKind::kNone:
+      return std::nullopt;
+    case ServiceTimeKind::kConstant:
+      return fmt::format("constant:{}", time.mean_milliseconds);
+    case ServiceTimeKind::kExponential:
+      return fmt::format("exponential:{}", time.mean_milliseconds);
+    case ServiceTimeKind::kLognormal:
+      return fmt::format("lognormal:{}:{}", time.mean_milliseconds, time.sigma);
+  }
+  return std::nullopt;
+}
+
+FlagText words_text(const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+FlagText slow_text(const TrainOptions& o) {
+  std::vector<std::string> all;
+  for (const Slowness& slow : o.loop.service_time.slow) {
+    all.push_back(fmt::format("worker={},factor={}", slow.worker, slow.factor));
+  }
+  return words_text(all);
+}
+
+FlagText pause_text(const TrainOptions& o) {
+  std::vector<std::string> all;
+  for (const Pause& pause : o.loop.service_time.pauses) {
+    all.push_back(
+        fmt::format("worker={},at={},for={}", pause.worker, pause.at_seconds, pause.for_seconds));
+  }
+  return words_text(all);
+}
+
+FlagText link_rate_text(const TrainOptions& o) {
+  const double rate = o.strategy.link.bytes_per_second;
+  return rate > 0.0 ? FlagText(fmt::format("{}kb", rate / 1e3)) : std::nullopt;
+}
+
+FlagText link_delay_text(const TrainOptions& o) {
+  const double delay = o.strategy.link.delay_seconds;
+  return delay > 0.0 ? FlagText(fmt::format("{}", delay)) : std::nullopt;
+}
+
+std::vector<TrainFlag> evaluation_flags() {
+  return {
+      {.name = "--eval-every",
+       .help = "epochs between evaluations on the test split, and one at the end; 0: evaluates "
+               "never",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_epochs; },
+       .rules = {.least = 0},
+       .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
+      {.name = "--eval-every-steps",
+       .help = "steps between evaluations, and one at the end; 0: --eval-every decides",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_steps; },
+       .rules = {.least = 0},
+       .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
+      {.name = "--eval-when",
+       .help = "time of the evaluations: when they are due, or at the end, from copies in "
+               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one",
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.loop.eval_when); },
+       .in_comparison =
+           {InComparison::kSetByCompare,
+            "compare evaluates after training, so that evaluations take no time from it"}},
+      {.name = "--metrics",
+       .help = "file of JSON lines: begin, step, eval, summary",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.metrics; },
+       .rules = {.value = "FILE", .default_text = "none"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kSetByCompare, kFolder}},
+      {.name = "--tensorboard",
+       .help = "folder of event files for TensorBoard: curves of training and evaluations, and the "
+               "confusion matrix of up to 256 classes",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.tensorboard; },
+       .rules = {.value = "DIR", .default_text = "none"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kRefused, kOneRun}},
+      {.name = "--log-every",
+       .help = "steps between step lines of --metrics and points of --tensorboard",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.log_every_steps; },
+       .rules = {.least = 1},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
+      {.name = "--trace",
+       .help = "Chrome trace of what each replica and reader does and when, to open in "
+               "ui.perfetto.dev or chrome://tracing; 1 to 3 KB a step; that of a killed job is an "
+               "array without its end, which both read; in a job of several tasks each writes its "
+               "own, with its rank before the extension, such as t.0.json; an earlier FILE becomes "
+               "FILE.old",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.trace; },
+       .rules = {.value = "FILE", .default_text = "none"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kRefused, kOneRun}},
+      {.name = "--no-progress",
+       .help = "notes and results only, no progress line",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.hides_progress; },
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kNeutral}},
+  };
+}
+
+// The output of servers.
+std::vector<TrainFlag> server_flags() {
+  return {
+      {.name = "--snapshot-every",
+       .help = "time between the servers' snapshots in --checkpoint-dir, from which a server "
+               "that is started again goes on",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.snapshot_interval; },
+       .rules = {.unit = "seconds", .least = 0.1, .most = kMostSnapshotSeconds},
+       .agreement = TrainFlag::Agreement::kNone,
+       .needs = {kServerStrategy},
+       .in_comparison = {InComparison::kSetByCompare, kFolder}},
+      {.name = "--record",
+       .help = "file of the order in which servers applied pushes: FILE.shard0, ...",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.record; },
+       .rules = {.value = "FILE", .default_text = "none"},
+       .agreement = TrainFlag::Agreement::kNone,
+       .needs = {kServerStrategy},
+       .in_comparison = {InComparison::kRefused,
+                         "every run would write to it; record a single run with syncopate launch"}},
+  };
+}
+
+}  // namespace
+
+std::vector<TrainFlag> output_flags() {
+  std::vector<TrainFlag> flags = {
+      {.name = "--config",
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kRefused, "give its flags themselves"}},
+      {.name = "--checkpoint-dir",
+       .help = "folder of the checkpoints",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.checkpoint_dir; },
+       .rules = {.value = "DIR", .default_text = "nothing is saved"},
+       .compared =
+           [](const TrainOptions& o) {
+             return FlagText(o.loop.checkpoint_dir.empty() ? "absent" : "given");
+           },
+       .in_comparison = {InComparison::kSetByCompare, kFolder}},
+      {.name = "--checkpoint-every",
+       .help = "steps between checkpoints",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.checkpoint_every_steps; },
+       .rules = {.default_text = "one epoch", .least = 1},
+       .is_unset_at_zero = true,
+       .needs = {kCheckpointDir},
+       .in_comparison = {InComparison::kSetByCompare, kFolder}},
+      {.name = "--keep-checkpoints",
+       .help = "number of checkpoints to keep; older ones are removed",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.keep_checkpoints; },
+       .rules = {.least = 1},
+       .agreement = TrainFlag::Agreement::kNone,
+       .needs = {kCheckpointDir},
+       .in_comparison = {InComparison::kSetByCompare, kFolder}},
+      {.name = "--resume",
+       .help = "start from the newest checkpoint of --checkpoint-dir, if there is one",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.resume; },
+       .needs = {kCheckpointDir},
+       .in_comparison = {InComparison::kRefused,
+                         "compare with the same --report continues by itself"}},
+      {.name = "--init-from",
+       .help = "checkpoint, folder of checkpoints (the newest one), or safetensors file or "
+               "index of several with the weights at step 0, such as torchvision's or timm's "
+               "for resnet50; names may have a prefix; layers at the end that do not fit stay "
+               "fresh; made for resnet50-v1 by safetensors.numpy.save_file({w.path: "
+               "keras.ops.convert_to_numpy(w) for w in keras.applications.ResNet50().weights}, "
+               "FILE)",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.init_from; },
+       .rules = {.value = "FILE", .default_text = "--seed"},
+       .compared = compared_weights},
+  };
+  for (const auto& more : {evaluation_flags(), server_flags()}) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  }
+  return flags;
+}
+
+std::vector<TrainFlag> fault_flags() {
+  return {
+      {.name = "--service-time",
+       .help = "compute delay, slept in each step, in milliseconds: constant:MS | "
+               "exponential:MS | lognormal:MS[:SIGMA]",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.loop.service_time = parse_service_time(text, "--service-time");
+         };
+       },
+       .rules = {.value = "DELAY", .default_text = "none"},
+       .text = service_time_text,
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+      {.name = "--slow",
+       .help = "factor by which --service-time of worker W is multiplied",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.loop.service_time.slow.push_back(parse_slowness(text));
+         };
+       },
+       .rules = {.value = "worker=W,factor=F", .repeats = true},
+       .text = slow_text,
+       .agreement = TrainFlag::Agreement::kNone,
+       .needs = {{[](const TrainOptions& o) {
+                    return o.loop.service_time.kind != ServiceTimeKind::kNone;
+                  },
+                  "--service-time, which it multiplies"}},
+       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+      {.name = "--pause",
+       .help = "one pause of worker W, at a time after its first step, such as at=20s,for=5s",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.loop.service_time.pauses.push_back(parse_pause(text));
+         };
+       },
+       .rules = {.value = "worker=W,at=TIME,for=TIME", .repeats = true},
+       .text = pause_text,
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+      {.name = "--link-delay",
+       .help = "delay of gradients and values, one way, over TCP, such as 1ms (a number alone "
+               "is in seconds); the rendezvous and heartbeats are not delayed",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.strategy.link.delay_seconds = parse_link_delay(text);
+         };
+       },
+       .rules = {.value = "TIME", .default_text = "none"},
+       .text = link_delay_text,
+       .needs = {{has_links, ""}},
+       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+      {.name = "--link-rate",
+       .help = "rate of each task's link, each way, such as 1gbit, 100mbit or 50mb (bytes)",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.strategy.link.bytes_per_second = parse_link_rate(text);
+         };
+       },
+       .rules = {.value = "RATE", .default_text = "unlimited"},
+       .text = link_rate_text,
+       .needs = {{has_links, ""}},
+       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+  };
+}
+
+}  // namespace syncopate

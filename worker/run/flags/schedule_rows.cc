@@ -1,0 +1,292 @@
+// The flags of train about the length of a run, its batches, the optimizer and the learning rate.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "models/base/errors.h"
+#include "worker/run/flags/train_flag.h"
+
+namespace syncopate {
+namespace {
+
+// The largest number of epochs. It is far above any real run, and far below the number at which
+// steps per epoch times epochs overflow.
+constexpr double kMostEpochs = 1e9;
+constexpr double kMostSamples = 2147483648.0;  // the largest number of samples in a batch
+constexpr double kMostSteps = 1e12;
+constexpr double kMostSmoothing = 0.999999;  // label smoothing is below 1
+constexpr std::string_view kToTheEnd =
+    "compare trains every variant to the end of its budget, and evaluates then";
+constexpr std::string_view kRealClock = "leave it out, or compare with --clock real";
+
+constexpr TrainFlag::Need kMomentum = {
+    [](const TrainOptions& o) { return o.strategy.optimizer.name == "momentum"; },
+    "--optimizer momentum"};
+constexpr TrainFlag::Need kAdam = {
+    [](const TrainOptions& o) { return o.strategy.optimizer.name.starts_with("adam"); },
+    "--optimizer adam or adamw"};
+constexpr TrainFlag::Need kSteps = {
+    [](const TrainOptions& o) { return o.schedule.kind == ScheduleKind::kStep; },
+    "--lr-schedule step"};
+constexpr TrainFlag::Need kScales = {[](const TrainOptions& o) {
+                                       return o.learning_rate_scale == LearningRateScale::kLinear ||
+                                              o.learning_rate_scale == LearningRateScale::kSqrt;
+                                     },
+                                     "--learning-rate-scale linear or sqrt"};
+constexpr TrainFlag::Need kEvaluates = {[](const TrainOptions& o) { return o.loop.evaluates(); },
+                                        "evaluations: --eval-every or --eval-every-steps"};
+constexpr TrainFlag::Need kEvaluatesWhenDue = {
+    [](const TrainOptions& o) { return o.loop.eval_when == EvalWhen::kDue; }, "--eval-when due"};
+
+std::vector<double> parse_milestones(const std::string& text) {
+  std::vector<double> milestones;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    std::size_t used = 0;
+    try {
+      milestones.push_back(std::stod(item, &used));
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != item.size()) {
+      throw UsageError(fmt::format(
+          "--lr-milestones {}: expected epochs with commas between, such as 80,120", text));
+    }
+  }
+  return milestones;
+}
+
+FlagText milestones_text(const TrainOptions& o) {
+  if (o.schedule.milestones.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(o.schedule.milestones, ","));
+}
+
+template <typename Rule>
+FlagText rule_text(const std::optional<Rule>& rule) {
+  return rule ? FlagText(to_text(*rule)) : std::nullopt;
+}
+
+// Whether one task knows all gradients that make an update: not where servers sum those of several
+// workers.
+bool has_whole_gradient(const TrainOptions& o) {
+  const ps::ConsistencyOptions& consistency = o.strategy.consistency;
+  const bool sums_on_servers = consistency.consistency == ps::Consistency::kSync &&
+                               (has_servers(o) || consistency.backup_workers > 0);
+  return !sums_on_servers || o.cluster.world_size * o.strategy.replicas == 1;
+}
+
+std::vector<TrainFlag> optimizer_flags() {
+  return {
+      {.name = "--optimizer",
+       .help = "update rule",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.name; },
+       .rules = {.choices = names_of(optimizers())},
+       .decides_updates = true},
+      {.name = "--learning-rate",
+       .help = "learning rate per update",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.learning_rate; },
+       .rules = {.default_text = "0.001 for adam and adamw, 0.01 for the others",
+                 .above = 0.0,
+                 .example = "0.001"},
+       .decides_updates = true},
+      {.name = "--momentum",
+       .help = "momentum of --optimizer momentum",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.momentum; },
+       .needs = {kMomentum},
+       .decides_updates = true},
+      {.name = "--nesterov",
+       .help = "Nesterov's form of --optimizer momentum",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.nesterov; },
+       .needs = {kMomentum},
+       .decides_updates = true},
+      {.name = "--weight-decay",
+       .help = "factor of the weights that is added to the gradient; with adamw it is subtracted "
+               "from the weights",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; },
+       .decides_updates = true},
+      {.name = "--beta1",
+       .help = "decay of the first moment, with adam and adamw",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta1; },
+       .needs = {kAdam},
+       .decides_updates = true},
+      {.name = "--beta2",
+       .help = "decay of the second moment, with adam and adamw",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta2; },
+       .needs = {kAdam},
+       .decides_updates = true},
+      {.name = "--epsilon",
+       .help = "term of the denominator, with adam and adamw",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.epsilon; },
+       .needs = {kAdam},
+       .decides_updates = true},
+      {.name = "--lr-schedule",
+       .help = "learning rate schedule",
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); },
+       .decides_updates = true},
+      {.name = "--lr-milestones",
+       .help = "epochs at which the learning rate falls, such as 80,120; with --lr-schedule step",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) { o.schedule.milestones = parse_milestones(text); };
+       },
+       .rules = {.value = "EPOCHS", .default_text = "none"},
+       .text = milestones_text,
+       .needs = {kSteps},
+       .decides_updates = true},
+      {.name = "--lr-factor",
+       .help = "factor of the learning rate at each milestone; with --lr-schedule step",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.factor; },
+       .rules = {.above = 0.0, .example = "0.1"},
+       .needs = {kSteps},
+       .decides_updates = true},
+      {.name = "--warmup-epochs",
+       .help = "epochs in which the learning rate rises from 0 to --learning-rate",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.warmup_epochs; },
+       .rules = {.least = 0.0},
+       .decides_updates = true},
+      {.name = "--learning-rate-scale",
+       .help = "factor of --learning-rate: 1, a power of global batch / reference batch, or 1 / "
+               "workers",
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); },
+       .decides_updates = true},
+      {.name = "--reference-batch-size",
+       .help = "batch size that --learning-rate was chosen for, in samples",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.reference_batch_size; },
+       .rules = {.default_text = "one replica's batch", .least = 1},
+       .is_unset_at_zero = true,
+       .needs = {kScales},
+       .decides_updates = true},
+  };
+}
+
+}  // namespace
+
+std::vector<TrainFlag> schedule_flags() {
+  std::vector<TrainFlag> flags = {
+      {.name = "--epochs",
+       .help = "passes over the data; samples that do not fill a batch of all synchronous "
+               "replicas at the end of a pass are not trained",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
+       .rules = {.least = 1, .most = kMostEpochs},
+       .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
+       .in_comparison = {InComparison::kSetByCompare, "give it before the --"}},
+      {.name = "--steps",
+       .help = "updates, in place of --epochs",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_steps; },
+       .rules = {.default_text = "--epochs decides",
+                 .least = 1,
+                 .most = kMostSteps,
+                 .excludes = {"--epochs"}},
+       .in_comparison = {InComparison::kSetByCompare,
+                         "give --budget updates --updates N before the --"}},
+      {.name = "--max-seconds",
+       .help = "limit of the training time, after which the run is complete; it begins again "
+               "in a process that is started again",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.max_seconds; },
+       .rules = {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"},
+       .is_unset_at_zero = true,
+       .in_comparison = {InComparison::kSetByCompare,
+                         "give --budget seconds --seconds S before the --"}},
+      {.name = "--batch-size-per-replica",
+       .help = "samples per replica and step, or micro-batch of --accumulate",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.batch_size_per_replica; },
+       .rules = {.least = 1, .most = kMostSamples},
+       .needs = {{[](const TrainOptions& o) { return o.global_batch_size == 0; }, ""}},
+       .in_comparison = {InComparison::kSetByCompare, "give it before the --"}},
+      {.name = "--batch-size",
+       .help = "samples per step over all replicas, in place of --batch-size-per-replica",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.global_batch_size; },
+       .rules = {.default_text = "the sum over the replicas",
+                 .least = 1,
+                 .most = kMostSamples,
+                 .excludes = {"--batch-size-per-replica"}},
+       .is_unset_at_zero = true,
+       .in_comparison = {InComparison::kSetByCompare,
+                         "give --batch-size-per-replica before the --"}},
+  };
+  for (TrainFlag& flag : optimizer_flags()) flags.push_back(std::move(flag));
+  return flags;
+}
+
+std::vector<TrainFlag> practice_flags() {
+  return {
+      {.name = "--label-smoothing",
+       .help = "part of each label that is spread over all classes, in training only",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.label_smoothing; },
+       .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
+       .decides_updates = true},
+      {.name = "--accumulate",
+       .help = "micro-batches per replica and step, whose gradients are added before the "
+               "update: a step of N times --batch-size-per-replica samples, or of --batch-size "
+               "in N parts",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.micro_batches; },
+       .rules = {.least = 1, .most = kMostMicroBatches},
+       .decides_updates = true,
+       .in_comparison = {InComparison::kRefused,
+                         "give a larger --batch-size-per-replica before the --"}},
+      {.name = "--clip-norm",
+       .help = "largest L2 norm of a step's gradient, to which a larger one is scaled; "
+               "asynchronous workers clip their own",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.clip_norm; },
+       .rules = {.default_text = "none", .above = 0.0, .example = "1.0"},
+       .is_unset_at_zero = true,
+       .needs = {{has_whole_gradient,
+                  "gradients that one task sums, because no server knows the norm of the whole "
+                  "gradient: multi-worker-mirrored, or --consistency async or ssp"}},
+       .decides_updates = true,
+       .in_comparison = {InComparison::kRealOnly, kRealClock}},
+      {.name = "--ema",
+       .help = "decay of an exponential moving average of the weights, at most (1 + n) / (10 + "
+               "n) at update n; evaluations use it and checkpoints contain it; running "
+               "statistics are not averaged",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.average_decay; },
+       .rules = {.default_text = "none", .above = 0.0, .example = "0.999"},
+       .is_unset_at_zero = true,
+       .decides_updates = true,
+       .in_comparison = {InComparison::kRealOnly, kRealClock}},
+      {.name = "--stop-at",
+       .help = "result of an evaluation that ends training, such as accuracy=0.97, loss=0.1, "
+               "mae=0.5 or mean_iou=0.9 (of label maps)",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) { o.loop.rules.stop_at = parse_stop_at(text); };
+       },
+       .rules = {.value = "METRIC=X", .default_text = "none"},
+       .text = [](const TrainOptions& o) { return rule_text(o.loop.rules.stop_at); },
+       .needs = {kEvaluates, kEvaluatesWhenDue},
+       .in_comparison = {InComparison::kRefused, kToTheEnd}},
+      {.name = "--early-stop",
+       .help = "number of evaluations without a better result that ends training, such as "
+               "metric=val_loss,patience=3; patience=1 by default; min-delta=D: what counts as "
+               "better",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) { o.loop.rules.early_stop = parse_early_stop(text); };
+       },
+       .rules = {.value = "RULE", .default_text = "none"},
+       .text = [](const TrainOptions& o) { return rule_text(o.loop.rules.early_stop); },
+       .needs = {kEvaluates, kEvaluatesWhenDue},
+       .in_comparison = {InComparison::kRefused, kToTheEnd}},
+      {.name = "--reduce-on-plateau",
+       .help = "factor of the learning rate, and number of evaluations without a better result "
+               "after which it applies, such as factor=0.1,patience=2; metric=loss,patience=1 "
+               "by default",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return [&o](const std::string& text) {
+           o.loop.rules.reduce_on_plateau = parse_reduce_on_plateau(text);
+         };
+       },
+       .rules = {.value = "RULE", .default_text = "none"},
+       .text = [](const TrainOptions& o) { return rule_text(o.loop.rules.reduce_on_plateau); },
+       .needs = {kEvaluates, kEvaluatesWhenDue},
+       .decides_updates = true,
+       .in_comparison = {InComparison::kRefused, kToTheEnd}},
+      {.name = "--keep-best",
+       .help = "checkpoint at each evaluation; the one with the best metric of --early-stop or "
+               "--stop-at, else accuracy (mean IoU of label maps, mae of numbers), is never "
+               "removed",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.rules.keeps_best; },
+       .needs = {kEvaluates, kEvaluatesWhenDue, kCheckpointDir},
+       .in_comparison = {InComparison::kRefused, kToTheEnd}},
+  };
+}
+
+}  // namespace syncopate
