@@ -214,8 +214,8 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
           .num_bad_in_epoch = status.num_bad_in_epoch};
 }
 
-Assignment assignment_of(const ps::wire::AppointmentT& wire) {
-  Assignment assignment{.snapshot_id = wire.cut,
+Assignment assignment_of(const ps::wire::AssignmentT& wire) {
+  Assignment assignment{.snapshot_id = wire.snapshot,
                         .evaluates = wire.evaluates,
                         .writes_checkpoint = wire.writes_checkpoint,
                         .is_final = wire.is_final,

@@ -102,6 +102,6 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
                                    int workers);
 
 JobStatus job_status_of(const ps::wire::JobStatusT& status);
-Assignment assignment_of(const ps::wire::AppointmentT& assignment);
+Assignment assignment_of(const ps::wire::AssignmentT& assignment);
 
 }  // namespace syncopate

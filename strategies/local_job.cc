@@ -94,8 +94,8 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       worker.has_all_leases |= leases.finished;
       return;
     }
-    case ps::wire::Body::Appointment:
-      worker.assignments.push_back(*body.AsAppointment());
+    case ps::wire::Body::Assignment:
+      worker.assignments.push_back(*body.AsAssignment());
       return;
     case ps::wire::Body::Finished:
       worker.has_all_leases = true;
@@ -145,17 +145,17 @@ ps::wire::JobStatusT LocalJob::status() const {
   return coordinator_.status();
 }
 
-std::optional<ps::wire::AppointmentT> LocalJob::next_assignment(int index) {
+std::optional<ps::wire::AssignmentT> LocalJob::next_assignment(int index) {
   Worker& mine = worker(index);
   const std::lock_guard lock(mutex_);
   throw_if_failed();
   if (mine.assignments.empty()) return std::nullopt;
-  std::optional<ps::wire::AppointmentT> next(std::move(mine.assignments.front()));
+  std::optional<ps::wire::AssignmentT> next(std::move(mine.assignments.front()));
   mine.assignments.pop_front();
   return next;
 }
 
-std::optional<ps::wire::AppointmentT> LocalJob::wait_assignment(int index) {
+std::optional<ps::wire::AssignmentT> LocalJob::wait_assignment(int index) {
   // This worker pushes nothing more. rest() tells this to the shard, which then answers the other
   // workers without waiting for pushes of this one.
   rest(index);
@@ -173,13 +173,13 @@ std::shared_ptr<const ps::ServedSnapshot> LocalJob::snapshot(std::uint64_t id) c
   const std::lock_guard lock(mutex_);
   throw_if_failed();
   const auto copy = server_.copy();
-  check(copy != nullptr && copy->cut == id, "a snapshot is kept until its assignment is done");
+  check(copy != nullptr && copy->number == id, "a snapshot is kept until its assignment is done");
   return copy;
 }
 
 void LocalJob::done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules) {
-  ps::wire::AppointmentDoneT done;
-  done.cut = snapshot_id;
+  ps::wire::AssignmentDoneT done;
+  done.snapshot = snapshot_id;
   done.rules = rules;
   send(worker, done);
 }

@@ -54,9 +54,9 @@ class LocalJob {
 
   std::optional<ps::SampleRange> next_lease(int worker);
   ps::wire::JobStatusT status() const;
-  std::optional<ps::wire::AppointmentT> next_assignment(int worker);
+  std::optional<ps::wire::AssignmentT> next_assignment(int worker);
   // Waits for the worker's next assignment. Returns nothing when the job is over.
-  std::optional<ps::wire::AppointmentT> wait_assignment(int worker);
+  std::optional<ps::wire::AssignmentT> wait_assignment(int worker);
   // Returns a snapshot. Precondition: the worker has an open assignment with this snapshot.
   std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
   void done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules);
@@ -78,7 +78,7 @@ class LocalJob {
     float learning_rate = 0.0F;
     std::vector<Values> buckets;
     std::deque<ps::SampleRange> leases;
-    std::deque<ps::wire::AppointmentT> assignments;
+    std::deque<ps::wire::AssignmentT> assignments;
     bool has_all_leases = false;
     bool is_finished = false;
   };

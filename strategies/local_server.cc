@@ -56,9 +56,9 @@ void LocalServer::on_message(const ps::wire::MessageT& message) {
       is_due_ = true;
       return;
     case ps::wire::Body::Freeze:
-      return freeze(body.AsFreeze()->cut);
-    case ps::wire::Body::Cut:
-      return begin_snapshot(*body.AsCut());
+      return freeze(body.AsFreeze()->snapshot);
+    case ps::wire::Body::Snapshot:
+      return begin_snapshot(*body.AsSnapshot());
     case ps::wire::Body::Release:
       shard().thaw();
       published_.reset();
@@ -73,30 +73,30 @@ std::vector<ps::wire::MessageT> LocalServer::take_replies() { return std::exchan
 
 bool LocalServer::take_due() noexcept { return std::exchange(is_due_, false); }
 
-void LocalServer::freeze(std::uint64_t cut) {
+void LocalServer::freeze(std::uint64_t snapshot) {
   ps::wire::FrozenT frozen;
-  frozen.cut = cut;
-  for (const ps::WorkerClock& entry : shard().freeze(cut)) {
+  frozen.snapshot = snapshot;
+  for (const ps::WorkerClock& entry : shard().freeze(snapshot)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   is_due_ = true;
   reply(ps::wire::make_message(std::move(frozen)));
 }
 
-void LocalServer::begin_snapshot(const ps::wire::CutT& cut) {
+void LocalServer::begin_snapshot(const ps::wire::SnapshotT& request) {
   snapshot_ = std::make_shared<ps::ServedSnapshot>();
-  snapshot_->cut = cut.cut;
-  for (const ps::wire::CutEntry& entry : cut.entries) {
+  snapshot_->number = request.snapshot;
+  for (const ps::wire::SnapshotEntry& entry : request.entries) {
     snapshot_->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
   snapshot_->state.values = make_host_tensor(shard().values().shape(), DType::kF32);
-  if (cut.with_slots) {
+  if (request.with_slots) {
     for (const Tensor& slot : shard().slots()) {
       snapshot_->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
     }
   }
   buckets_to_copy_ = shard().buckets().size();
-  shard().begin_snapshot(cut.cut, snapshot_->entries, {snapshot_, &snapshot_->state});
+  shard().begin_snapshot(request.snapshot, snapshot_->entries, {snapshot_, &snapshot_->state});
   is_due_ = true;
 }
 
@@ -108,8 +108,8 @@ void LocalServer::copied() {
 
 void LocalServer::end_snapshot() {
   snapshot_->running_statistics = statistics_->average(snapshot_->entries);
-  ps::wire::CutDoneT done;
-  done.cut = snapshot_->cut;
+  ps::wire::SnapshotDoneT done;
+  done.snapshot = snapshot_->number;
   int worker = 0;
   for (const ps::StalenessHistogram& histogram : shard().staleness()) {
     done.staleness.push_back(ps::to_wire(worker++, histogram));

@@ -50,8 +50,8 @@ class LocalServer {
   std::shared_ptr<const ps::ServedSnapshot> copy() const noexcept { return published_; }
 
  private:
-  void freeze(std::uint64_t cut);
-  void begin_snapshot(const ps::wire::CutT& cut);
+  void freeze(std::uint64_t snapshot);
+  void begin_snapshot(const ps::wire::SnapshotT& request);
   void end_snapshot();
   void reply(ps::wire::MessageT message);
 

@@ -183,7 +183,7 @@ void PsJobWorker::end() {
   if (options_.consistency != "sync") {
     while (const auto batch = client_->next_lease()) exchange(*batch);
     while (const auto assignment = client_->wait_assignment())
-      client_->complete_assignment(assignment->cut);
+      client_->complete_assignment(assignment->snapshot);
   }
   client_->leave();
 }

@@ -302,18 +302,18 @@ wire::JobStatusT Client::status() const {
   return state_->shared.status;
 }
 
-std::optional<wire::AppointmentT> Client::assignment() {
+std::optional<wire::AssignmentT> Client::assignment() {
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
   shared.throw_if_failed();
   shared.require_current(lock);
   if (shared.assignments.empty()) return std::nullopt;
-  wire::AppointmentT next = shared.assignments.front();
+  wire::AssignmentT next = shared.assignments.front();
   shared.assignments.pop_front();
   return next;
 }
 
-std::optional<wire::AppointmentT> Client::wait_assignment() {
+std::optional<wire::AssignmentT> Client::wait_assignment() {
   ClientState& shared = state_->shared;
   {
     std::unique_lock lock(shared.mutex);
@@ -327,8 +327,8 @@ void Client::read_snapshot(std::uint64_t snapshot, std::span<float> values,
   State& state = *state_;
   std::vector<OutgoingRequest> requests;
   for (int b = 0; b < state.num_buckets(); ++b) {
-    wire::ReadCutT read;
-    read.cut = snapshot;
+    wire::ReadSnapshotT read;
+    read.snapshot = snapshot;
     read.bucket = b;
     read.with_slots = !slots.empty();
     ShardRequest request{.kind = ShardRequest::Kind::kReadSnapshot, .bucket = b};
@@ -345,8 +345,8 @@ void Client::read_snapshot(std::uint64_t snapshot, std::span<float> values,
 }
 
 std::vector<float> Client::read_snapshot_state(std::uint64_t snapshot) {
-  wire::ReadCutT read;
-  read.cut = snapshot;
+  wire::ReadSnapshotT read;
+  read.snapshot = snapshot;
   read.bucket = -1;
   read.state = true;
   ShardRequest request{.kind = ShardRequest::Kind::kReadSnapshot, .bucket = -1};
@@ -367,8 +367,8 @@ void Client::complete_assignment(std::uint64_t snapshot, std::vector<double> rul
       shared.rules = rules;
     }
   }
-  wire::AppointmentDoneT done;
-  done.cut = snapshot;
+  wire::AssignmentDoneT done;
+  done.snapshot = snapshot;
   done.rules = std::move(rules);
   state_->io->send_control(wire::make_message(std::move(done)));
 }

@@ -122,9 +122,9 @@ class Client {
   std::optional<SampleRange> next_lease();
   wire::JobStatusT status() const;
   // Returns the next evaluation or checkpoint that this worker is assigned, if there is one.
-  std::optional<wire::AppointmentT> assignment();
+  std::optional<wire::AssignmentT> assignment();
   // Waits for the worker's next assignment (evaluation, checkpoint); empty when the job is over.
-  std::optional<wire::AppointmentT> wait_assignment();
+  std::optional<wire::AssignmentT> wait_assignment();
   // Reads a snapshot into arena-sized blocks; `slots` may be empty. Throws SnapshotWithdrawn.
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);

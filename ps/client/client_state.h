@@ -61,7 +61,7 @@ struct ClientState {
   bool leases_finished = false;
   bool wants_lease = false;  // a caller waits for a batch
   wire::JobStatusT status;
-  std::deque<wire::AppointmentT> assignments;
+  std::deque<wire::AssignmentT> assignments;
   std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
   bool is_assignment_done = false;
   std::vector<double> rules;  // that the assignment left, in case its end must be sent again

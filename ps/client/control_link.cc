@@ -151,7 +151,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       changes_.start.reset();
       changes_.assignment.reset();
       changes_.addresses.reset();
-      changes_.rolled_back = body.AsRollBack()->cut;
+      changes_.rolled_back = body.AsRollBack()->snapshot;
       roll_back_incarnation_ = body.AsRollBack()->incarnation;
       return;
     case wire::Body::Leases: {
@@ -164,8 +164,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
       if (leases.status) state_.status = *leases.status;
       break;
     }
-    case wire::Body::Appointment:
-      changes_.assignment = *body.AsAppointment();
+    case wire::Body::Assignment:
+      changes_.assignment = *body.AsAssignment();
       return;
     case wire::Body::Exchanged: {
       std::vector<std::string> texts;

@@ -26,7 +26,7 @@ class ControlLink {
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // the number of the snapshot rolled back to
     std::optional<std::vector<wire::ServerAddressT>> addresses;
-    std::optional<wire::AppointmentT> assignment;
+    std::optional<wire::AssignmentT> assignment;
     std::optional<RunPosition> start;
     bool is_welcome_again = false;  // after a reconnect: shard 0 may have lost earlier messages
   };

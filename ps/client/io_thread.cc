@@ -132,7 +132,7 @@ bool IoThread::is_void(const OutgoingRequest& outgoing) {
   const std::lock_guard lock(state_.mutex);
   if (outgoing.roll_backs != state_.roll_backs) return true;
   if (outgoing.request.kind != ShardRequest::Kind::kReadSnapshot) return false;
-  const std::uint64_t snapshot = outgoing.request.message.body.AsReadCut()->cut;
+  const std::uint64_t snapshot = outgoing.request.message.body.AsReadSnapshot()->snapshot;
   return snapshot != wire::kLiveSnapshot && snapshot != state_.assigned_snapshot;
 }
 
@@ -245,13 +245,13 @@ void IoThread::start_from(const RunPosition& start) {
   state_.changed.notify_all();
 }
 
-void IoThread::assign(const wire::AppointmentT& assignment) {
+void IoThread::assign(const wire::AssignmentT& assignment) {
   {
     std::unique_lock lock(state_.mutex);
-    if (assignment.cut == state_.assigned_snapshot) {
+    if (assignment.snapshot == state_.assigned_snapshot) {
       if (!state_.is_assignment_done) return;
-      wire::AppointmentDoneT done;
-      done.cut = assignment.cut;
+      wire::AssignmentDoneT done;
+      done.snapshot = assignment.snapshot;
       done.rules = state_.rules;
       lock.unlock();
       return control_.send(wire::make_message(std::move(done)));
@@ -259,11 +259,11 @@ void IoThread::assign(const wire::AppointmentT& assignment) {
   }
   // Requests for an earlier snapshot are dropped before their callers stop waiting: the shard links
   // must not write to the callers' memory afterwards.
-  for (const auto& link : links_) link->drop_snapshot_reads_except(assignment.cut);
+  for (const auto& link : links_) link->drop_snapshot_reads_except(assignment.snapshot);
   {
     const std::lock_guard lock(state_.mutex);
     state_.assignments.assign(1, assignment);
-    state_.assigned_snapshot = assignment.cut;
+    state_.assigned_snapshot = assignment.snapshot;
     state_.is_assignment_done = false;
   }
   state_.changed.notify_all();

@@ -58,7 +58,7 @@ class IoThread {
   void on_control_changes(const ControlLink::Changes& changes);
   void roll_back(std::uint64_t snapshot);
   void start_from(const RunPosition& start);
-  void assign(const wire::AppointmentT& assignment);
+  void assign(const wire::AssignmentT& assignment);
 
   const ClientOptions& options_;
   ClientState& state_;

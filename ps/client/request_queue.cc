@@ -77,7 +77,7 @@ void RequestQueue::drop_snapshot_reads_except(std::uint64_t snapshot) {
   for (auto entry = open_.begin(); entry != open_.end();) {
     const auto& [key, open] = *entry;
     if (key.first != ShardRequest::Kind::kReadSnapshot ||
-        open.request.message.body.AsReadCut()->cut == snapshot) {
+        open.request.message.body.AsReadSnapshot()->snapshot == snapshot) {
       ++entry;
       continue;
     }

@@ -214,12 +214,13 @@ void ShardLink::on_message(const wire::Received& message) {
     case wire::Body::Written:
       return on_copy_answer(ShardRequest::Kind::kWrite,
                             body.AsWritten()->state ? -1 : body.AsWritten()->bucket, message);
-    case wire::Body::CutValues: {
-      const wire::CutValuesT& copy = *body.AsCutValues();
+    case wire::Body::SnapshotValues: {
+      const wire::SnapshotValuesT& copy = *body.AsSnapshotValues();
       const int bucket = copy.state ? -1 : copy.bucket;
       const OpenRequest* const open =
           requests_.find_sent({ShardRequest::Kind::kReadSnapshot, bucket});
-      if (open == nullptr || open->request.message.body.AsReadCut()->cut != copy.cut) return;
+      if (open == nullptr || open->request.message.body.AsReadSnapshot()->snapshot != copy.snapshot)
+        return;
       return on_copy_answer(ShardRequest::Kind::kReadSnapshot, bucket, message);
     }
     case wire::Body::Refused:

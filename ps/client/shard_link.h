@@ -62,7 +62,8 @@ class ShardLink {
   void on_welcome(const wire::DataWelcomeT& welcome);
   void on_probe_answer(const wire::ProbeAnswerT& answer);
   void on_values(const wire::ValuesT& header, const wire::Envelope& envelope);
-  // Handles the answers to writes and to reads of a snapshot: the messages Written and CutValues.
+  // Handles the answers to writes and to reads of a snapshot: the messages Written and
+  // SnapshotValues.
   void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void start_answer_timeout();
   // Fails the client, whose connection to the shard has been broken for too long.

@@ -142,8 +142,8 @@ void Coordinator::State::on_worker_message(int worker, const wire::BodyUnion& bo
       return registration.on_ready(worker, *body.AsReady());
     case wire::Body::LeaseRequest:
       return leases.request(worker, body.AsLeaseRequest()->count);
-    case wire::Body::AppointmentDone:
-      return snapshots.on_assignment_done(worker, *body.AsAppointmentDone());
+    case wire::Body::AssignmentDone:
+      return snapshots.on_assignment_done(worker, *body.AsAssignmentDone());
     case wire::Body::Exchange:
       return exchange.on_exchange(worker, *body.AsExchange());
     default:
@@ -157,8 +157,8 @@ void Coordinator::State::on_server_message(int server, const wire::BodyUnion& bo
       return registration.on_declared(server, *body.AsDeclared());
     case wire::Body::Frozen:
       return snapshots.on_frozen(server, *body.AsFrozen());
-    case wire::Body::CutDone:
-      return snapshots.on_copied(server, *body.AsCutDone());
+    case wire::Body::SnapshotDone:
+      return snapshots.on_copied(server, *body.AsSnapshotDone());
     case wire::Body::RollBack:
       return recovery.on_rolled_back(server, *body.AsRollBack());
     case wire::Body::WorkerLeft:

@@ -119,8 +119,8 @@ class Coordinator {
 
   // Returns the coordinator's state for restore(), as of a snapshot: exactly the batches whose
   // pushes are in the snapshot count as trained. Called when shard 0's part is copied, before
-  // CutDone: the pushes in it have been reported by on_push_applied(). Nothing if the snapshot was
-  // given up in the meantime.
+  // SnapshotDone: the pushes in it have been reported by on_push_applied(). Nothing if the snapshot
+  // was given up in the meantime.
   std::optional<std::vector<std::byte>> save(std::uint64_t snapshot) const;
   // Restores the coordinator. Called before the first Hello, once for each existing snapshot,
   // oldest first. The job continues from the last one, and can roll back to an earlier one if a

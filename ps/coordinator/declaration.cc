@@ -122,22 +122,6 @@ std::optional<Difference> first_variable(const wire::DeclarationT& job,
   return comparison.first();
 }
 
-std::optional<Difference> first_table(const wire::DeclarationT& job,
-                                      const wire::DeclarationT& found) {
-  Comparison comparison;
-  comparison.field("a number of tables of", job.tables.size(), found.tables.size());
-  if (comparison.first()) return comparison.first();
-  for (std::size_t t = 0; t < job.tables.size(); ++t) {
-    const wire::RowTableT& expected = *job.tables[t];
-    const wire::RowTableT& table = *found.tables[t];
-    comparison.field(fmt::format("as table {}", t), expected.name, table.name)
-        .field("row width of table " + expected.name, expected.row_width, table.row_width)
-        .field("initialiser of table " + expected.name, expected.initialiser, table.initialiser)
-        .field("optimizer of table " + expected.name, expected.optimizer, table.optimizer);
-  }
-  return comparison.first();
-}
-
 std::string consistency_text(const wire::DeclarationT& declaration) {
   const Consistency consistency = consistency_of(declaration);
   std::string text(name(consistency));
@@ -161,7 +145,6 @@ std::optional<std::string> find_difference(const wire::DeclarationT& job, int by
                                            const wire::DeclarationT& found, int worker) {
   std::optional<Difference> difference = first_agreement(job, by, found, worker);
   if (!difference) difference = first_variable(job, found);
-  if (!difference) difference = first_table(job, found);
   if (!difference) {
     difference =
         Comparison()

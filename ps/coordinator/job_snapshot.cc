@@ -60,7 +60,7 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
   }
   const JobProgress& progress = job.progress;
   const json saved = {{"format", kJobSnapshotFormat},
-                      {"cut", job.cut},
+                      {"number", job.number},
                       {"generation", job.generation},
                       {"declaration", json_of(job.declaration)},
                       {"declared_by", job.declared_by},
@@ -89,7 +89,7 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
     if (saved.at("format") != kJobSnapshotFormat)
       throw FileError(fmt::format("it has format {}, expected {}", saved.at("format").dump(),
                                   kJobSnapshotFormat));
-    JobSnapshot job{.cut = saved.at("cut"),
+    JobSnapshot job{.number = saved.at("number"),
                     .generation = saved.at("generation"),
                     .declaration = declaration_of(saved.at("declaration")),
                     .declared_by = saved.at("declared_by"),

@@ -31,7 +31,7 @@ struct JobSnapshot {
     std::vector<std::uint64_t> snapshots;
   };
 
-  std::uint64_t cut = 0;  // the number of the snapshot
+  std::uint64_t number = 0;
   int generation = 0;
   wire::DeclarationT declaration;
   int declared_by = 0;

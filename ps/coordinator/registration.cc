@@ -423,7 +423,7 @@ void Registration::send_roll_back(int worker) {
   job_.set_phase(worker, WorkerPhase::kJoining);
   record.must_roll_back = true;
   wire::RollBackT back;
-  back.cut = rolled_back_to_;
+  back.snapshot = rolled_back_to_;
   back.incarnation = server_0_incarnation_;
   job_.send_to_worker(worker, back);
   job_.send_roster_to(worker);

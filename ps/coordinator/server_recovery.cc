@@ -9,13 +9,13 @@ namespace syncopate::ps {
 
 void ServerRecovery::on_rolled_back(int server, const wire::RollBackT& back) {
   ServerRecord& record = job_.server(server);
-  if (record.phase != ServerPhase::kRollingBack || targets_[server] != back.cut) return;
+  if (record.phase != ServerPhase::kRollingBack || targets_[server] != back.snapshot) return;
   // Ignores an answer to a RollBack of a previous server 0, which may have named the same snapshot.
   if (back.incarnation != 0 && back.incarnation != record.incarnation) return;
   if (back.lost) {
     // The server has no valid file of the snapshot. advance() chooses an older snapshot: at once if
     // each server rolls back alone, otherwise once all servers have answered.
-    record.snapshots.erase(back.cut);
+    record.snapshots.erase(back.snapshot);
     record.phase = ServerPhase::kEmpty;
     return;
   }
@@ -53,15 +53,15 @@ void ServerRecovery::roll_back_together() {
         return server.phase == ServerPhase::kServing || server.phase == ServerPhase::kEmpty;
       });
   if (!are_all_there) return;
-  const std::optional<std::uint64_t> cut = newest_of_all();
-  if (!cut) return fail_without_snapshot();
+  const std::optional<std::uint64_t> snapshot = newest_of_all();
+  if (!snapshot) return fail_without_snapshot();
   if (job_.is_synchronous() && job_.is_any(WorkerRecord::Phase::kLeft)) {
     return job_.fail(
         "a server was restarted after some workers had left, and the steps that it lost cannot be "
         "trained again" +
         again_advice(job_.declaration->writes_checkpoints));
   }
-  snapshots_.roll_back_to(*cut);
+  snapshots_.roll_back_to(*snapshot);
   job_.is_rolling_back = true;
   for (int s = 0; s < job_.num_servers(); ++s) {
     ServerRecord& server = job_.server(s);
@@ -73,7 +73,7 @@ void ServerRecovery::roll_back_together() {
       server.incarnation = *incarnation;
       job_.welcome_server(s);
     }
-    send_roll_back(s, *cut);
+    send_roll_back(s, *snapshot);
   }
 }
 
@@ -87,17 +87,17 @@ std::optional<std::uint64_t> ServerRecovery::newest_of_all() const {
   return std::nullopt;
 }
 
-void ServerRecovery::send_roll_back(int server, std::uint64_t cut) {
+void ServerRecovery::send_roll_back(int server, std::uint64_t snapshot) {
   ServerRecord& record = job_.server(server);
   record.phase = ServerPhase::kRollingBack;
   record.was_serving = false;
-  record.snapshots.erase(record.snapshots.upper_bound(cut), record.snapshots.end());
-  targets_[server] = cut;
+  record.snapshots.erase(record.snapshots.upper_bound(snapshot), record.snapshots.end());
+  targets_[server] = snapshot;
   wire::RollBackT back;
-  back.cut = cut;
+  back.snapshot = snapshot;
   back.incarnation = record.incarnation;
   back.redone = job_.consistency() != Consistency::kAsync;
-  const auto kept = snapshots_.kept().find(cut);
+  const auto kept = snapshots_.kept().find(snapshot);
   // A restored coordinator does not know the steps after its snapshot; the workers that reconnect
   // tell them (Registration).
   const bool is_known = kept != snapshots_.kept().end() && !job_.awaits_counts;
@@ -106,11 +106,11 @@ void ServerRecovery::send_roll_back(int server, std::uint64_t cut) {
 }
 
 void ServerRecovery::finish_roll_back() {
-  const std::uint64_t cut = targets_[0];
-  leases_.restore(snapshots_.kept().at(cut));
+  const std::uint64_t snapshot = targets_[0];
+  leases_.restore(snapshots_.kept().at(snapshot));
   job_.is_rolling_back = false;
   exchange_.clear();
-  registration_.roll_back_to(cut);
+  registration_.roll_back_to(snapshot);
 }
 
 void ServerRecovery::fail_without_snapshot() {

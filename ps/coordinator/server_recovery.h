@@ -35,7 +35,7 @@ class ServerRecovery {
   void roll_back_together();
   void finish_roll_back();
   std::optional<std::uint64_t> newest_of_all() const;
-  void send_roll_back(int server, std::uint64_t cut);
+  void send_roll_back(int server, std::uint64_t snapshot);
   void fail_without_snapshot();
 
   Job& job_;

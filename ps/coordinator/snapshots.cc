@@ -81,14 +81,14 @@ void Snapshots::begin() {
   job_.is_copying = true;
   leases_.begin_snapshot();
   wire::FreezeT freeze;
-  freeze.cut = job_.last_snapshot;
+  freeze.snapshot = job_.last_snapshot;
   job_.send_to_servers(freeze);
 }
 
 void Snapshots::on_frozen(int server, const wire::FrozenT& frozen) {
-  if (!is_of_current(Stage::kFreezing, frozen.cut)) return;
+  if (!is_of_current(Stage::kFreezing, frozen.snapshot)) return;
   answered_.insert(server);
-  for (const wire::CutEntry& entry : frozen.entries) {
+  for (const wire::SnapshotEntry& entry : frozen.entries) {
     if (entry.worker() < 0 || entry.worker() >= job_.num_workers()) continue;
     const std::uint32_t incarnation = job_.worker(entry.worker()).incarnation;
     if (entry.incarnation() > incarnation) continue;
@@ -106,24 +106,24 @@ void Snapshots::on_frozen(int server, const wire::FrozenT& frozen) {
 void Snapshots::send_copy_order() {
   stage_ = Stage::kCopying;
   answered_.clear();
-  wire::CutT cut;
-  cut.cut = job_.last_snapshot;
+  wire::SnapshotT snapshot;
+  snapshot.snapshot = job_.last_snapshot;
   for (const auto& [worker, limit] : limits_) {
     if (!job_.is_training(worker)) continue;
-    cut.entries.emplace_back(worker, limit.incarnation, limit.sequence);
+    snapshot.entries.emplace_back(worker, limit.incarnation, limit.sequence);
   }
-  cut.to_file = purpose_.snapshot;
+  snapshot.to_file = purpose_.snapshot;
   // An evaluation uses the moving average, which is a slot.
   const bool reads_average =
       (purpose_.evaluates || is_final_) && average_decay_of(*job_.declaration) > 0.0;
-  cut.with_slots = purpose_.snapshot || purpose_.writes_checkpoint || reads_average;
-  job_.send_to_servers(cut);
+  snapshot.with_slots = purpose_.snapshot || purpose_.writes_checkpoint || reads_average;
+  job_.send_to_servers(snapshot);
 }
 
-void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
-  if (!is_of_current(Stage::kCopying, done.cut)) return;
+void Snapshots::on_copied(int server, const wire::SnapshotDoneT& done) {
+  if (!is_of_current(Stage::kCopying, done.snapshot)) return;
   if (!answered_.insert(server).second) return;
-  if (purpose_.snapshot) job_.server(server).snapshots.insert(done.cut);
+  if (purpose_.snapshot) job_.server(server).snapshots.insert(done.snapshot);
   is_unwritten_ |= done.not_written;
   for (const auto& entry : done.staleness) {
     staleness_[entry->worker].merge(from_wire(*entry));
@@ -181,8 +181,8 @@ void Snapshots::send_assignment() {
   }
   if (!assigned_ || is_assignment_sent_ || !job_.is_training(*assigned_)) return;
   is_assignment_sent_ = true;
-  wire::AppointmentT assignment;
-  assignment.cut = job_.last_snapshot;
+  wire::AssignmentT assignment;
+  assignment.snapshot = job_.last_snapshot;
   assignment.evaluates = purpose_.evaluates;
   assignment.writes_checkpoint = purpose_.writes_checkpoint;
   assignment.is_final = is_final_;
@@ -198,8 +198,8 @@ void Snapshots::send_assignment() {
   job_.send_to_worker(*assigned_, std::move(assignment));
 }
 
-void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& done) {
-  if (!is_of_current(Stage::kAssigning, done.cut) || assigned_ != worker) return;
+void Snapshots::on_assignment_done(int worker, const wire::AssignmentDoneT& done) {
+  if (!is_of_current(Stage::kAssigning, done.snapshot) || assigned_ != worker) return;
   is_final_done_ = is_final_;
   if (!done.rules.empty()) leases_.set_rules(done.rules);
   release();
@@ -207,7 +207,7 @@ void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& don
 
 void Snapshots::release() {
   wire::ReleaseT release;
-  release.cut = job_.last_snapshot;
+  release.snapshot = job_.last_snapshot;
   release.is_void = stage_ != Stage::kAssigning || is_unwritten_;
   job_.send_to_servers(release);
   stage_ = Stage::kNone;
@@ -243,7 +243,7 @@ void Snapshots::roll_back_to(std::uint64_t snapshot) {
 
 JobSnapshot Snapshots::save_job() const {
   JobSnapshot saved;
-  saved.cut = job_.last_snapshot;
+  saved.number = job_.last_snapshot;
   saved.generation = job_.generation;
   saved.declaration = *job_.declaration;
   saved.declared_by = job_.declared_by;
@@ -262,8 +262,8 @@ JobSnapshot Snapshots::save_job() const {
 }
 
 void Snapshots::keep(JobSnapshot saved) {
-  const std::uint64_t cut = saved.cut;
-  kept_.insert_or_assign(cut, std::move(saved));
+  const std::uint64_t number = saved.number;
+  kept_.insert_or_assign(number, std::move(saved));
   while (kept_.size() > Coordinator::kKeptSnapshots) kept_.erase(kept_.begin());
 }
 

@@ -1,7 +1,6 @@
 // Snapshots of the variables, one at a time: when one is due, the two rounds with the servers
-// (Freeze, then Cut), and the worker that is assigned to evaluate it or to write a checkpoint from
-// it. In the messages of the wire schema a snapshot is a `cut`, and the assignment an
-// `Appointment`.
+// (Freeze, then Snapshot), and the worker that is assigned to evaluate it or to write a checkpoint
+// from it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +26,8 @@ class Snapshots {
   void on_batch_trained();
 
   void on_frozen(int server, const wire::FrozenT& frozen);
-  void on_copied(int server, const wire::CutDoneT& done);
-  void on_assignment_done(int worker, const wire::AppointmentDoneT& done);
+  void on_copied(int server, const wire::SnapshotDoneT& done);
+  void on_assignment_done(int worker, const wire::AssignmentDoneT& done);
   // Called when a worker is lost: a snapshot assigned to this worker is assigned to another one.
   void on_worker_lost(int worker);
   // Returns whether the worker evaluates the snapshot or writes a checkpoint from it.

@@ -23,7 +23,7 @@ SampleRange from_wire(const wire::SampleRange& range);
 std::vector<wire::SampleRange> to_wire(std::span<const SampleRange> ranges);
 std::vector<SampleRange> from_wire(std::span<const wire::SampleRange> ranges);
 
-// BodyT: InitialisedT, StartT or AppointmentT, the messages that have the fields of a RunPosition.
+// BodyT: InitialisedT, StartT or AssignmentT, the messages that have the fields of a RunPosition.
 template <typename BodyT>
 void set_position(BodyT& body, const RunPosition& at) {
   body.step = at.step;

@@ -161,8 +161,8 @@ void DataService::on_message(wire::Received& message) {
       return requests_->probe(*session, *body.AsProbe());
     case wire::Body::Write:
       return requests_->write(*session, message, *body.AsWrite());
-    case wire::Body::ReadCut:
-      if (auto answer = snapshots_.read(*session, *body.AsReadCut(), *served_)) {
+    case wire::Body::ReadSnapshot:
+      if (auto answer = snapshots_.read(*session, *body.AsReadSnapshot(), *served_)) {
         socket_->send(std::move(*answer));
       }
       return;

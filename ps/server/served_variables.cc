@@ -72,11 +72,6 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
 }  // namespace
 
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index) {
-  if (!declaration.tables.empty()) {
-    throw UsageError(
-        fmt::format("declaration: table {}; servers of this version serve variables only",
-                    declaration.tables.front()->name));
-  }
   auto served = std::make_shared<ServedVariables>();
   ArenaLayout layout = layout_of(declaration);
   std::vector<Bucket> buckets;

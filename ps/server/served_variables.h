@@ -25,7 +25,7 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
 
 // ServedSnapshot is one shard's part of a snapshot.
 struct ServedSnapshot {
-  std::uint64_t cut = 0;  // the number of the snapshot
+  std::uint64_t number = 0;
   std::vector<WorkerClock> entries;
   ShardSnapshot state;
   std::vector<float> running_statistics;  // on shard 0: the average over workers

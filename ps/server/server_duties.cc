@@ -86,17 +86,17 @@ void ServerDuties::on_message(const wire::MessageT& message) {
       return data_.schedule_all();
     }
     case wire::Body::Freeze:
-      if (served_ == nullptr || body.AsFreeze()->cut == 0) return;
-      return freeze(body.AsFreeze()->cut);
-    case wire::Body::Cut:
+      if (served_ == nullptr || body.AsFreeze()->snapshot == 0) return;
+      return freeze(body.AsFreeze()->snapshot);
+    case wire::Body::Snapshot:
       if (served_ == nullptr) return;
-      return begin_snapshot(*body.AsCut());
+      return begin_snapshot(*body.AsSnapshot());
     case wire::Body::Release:
       return release(*body.AsRelease());
     case wire::Body::RollBack:
       // The snapshot is read in the background: reading a large file from a slow disk takes longer
       // than the peer timeout.
-      roll_back_to_ = body.AsRollBack()->cut;
+      roll_back_to_ = body.AsRollBack()->snapshot;
       after_roll_back_ = describe_later_steps(*body.AsRollBack());
       return writer_.read_later(*roll_back_to_);
     case wire::Body::Refused:
@@ -139,35 +139,35 @@ void ServerDuties::drop_snapshots() {
 
 void ServerDuties::freeze(std::uint64_t snapshot) {
   wire::FrozenT frozen;
-  frozen.cut = snapshot;
+  frozen.snapshot = snapshot;
   for (const WorkerClock& entry : served_->shard->freeze(snapshot)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   reply(wire::make_message(std::move(frozen)));
 }
 
-void ServerDuties::begin_snapshot(const wire::CutT& cut) {
+void ServerDuties::begin_snapshot(const wire::SnapshotT& request) {
   auto snapshot = std::make_shared<ServedSnapshot>();
-  snapshot->cut = cut.cut;
-  for (const wire::CutEntry& entry : cut.entries) {
+  snapshot->number = request.snapshot;
+  for (const wire::SnapshotEntry& entry : request.entries) {
     snapshot->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
   const Shard& shard = *served_->shard;
   snapshot->state.values = make_host_tensor(shard.values().shape(), DType::kF32);
-  if (cut.with_slots || cut.to_file) {
+  if (request.with_slots || request.to_file) {
     for (const Tensor& slot : shard.slots()) {
       snapshot->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
     }
   }
   snapshot->state.buckets.resize(shard.buckets().size());
-  requested_ = cut;
+  requested_ = request;
   data_.begin_snapshot(std::move(snapshot));
 }
 
 void ServerDuties::release(const wire::ReleaseT& release) {
   if (served_ != nullptr) served_->shard->thaw();
   requested_.reset();
-  if (release.is_void) remove_snapshots_from(release.cut);
+  if (release.is_void) remove_snapshots_from(release.snapshot);
   data_.publish(nullptr);
   data_.schedule_all();
 }
@@ -180,7 +180,7 @@ void ServerDuties::remove_snapshots_from(std::uint64_t snapshot) {
 void ServerDuties::write_snapshot(std::shared_ptr<const ServedSnapshot> snapshot) {
   std::vector<std::uint8_t> coordinator;
   if (save_job_) {
-    const std::optional<std::vector<std::byte>> saved = save_job_(snapshot->cut);
+    const std::optional<std::vector<std::byte>> saved = save_job_(snapshot->number);
     if (!saved) return;  // Release follows
     const auto* const begin = reinterpret_cast<const std::uint8_t*>(saved->data());
     coordinator.assign(begin, begin + saved->size());
@@ -191,8 +191,8 @@ void ServerDuties::write_snapshot(std::shared_ptr<const ServedSnapshot> snapshot
 }
 
 void ServerDuties::end_snapshot(bool is_written) {
-  wire::CutDoneT done;
-  done.cut = requested_->cut;
+  wire::SnapshotDoneT done;
+  done.snapshot = requested_->snapshot;
   done.not_written = !is_written;
   int worker = 0;
   for (const StalenessHistogram& histogram : served_->shard->staleness()) {
@@ -204,7 +204,7 @@ void ServerDuties::end_snapshot(bool is_written) {
 
 std::vector<wire::MessageT> ServerDuties::take_replies() {
   if (const auto finished = data_.take_finished_snapshot();
-      finished != nullptr && requested_ && requested_->cut == finished->cut) {
+      finished != nullptr && requested_ && requested_->snapshot == finished->number) {
     data_.publish(finished);
     if (requested_->to_file && !options_.snapshot_dir.empty()) {
       write_snapshot(finished);
@@ -221,7 +221,7 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
   }
   if (const auto written = writer_.take_written()) {
     snapshots_ = writer_.existing();
-    if (requested_ && requested_->cut == *written) end_snapshot(true);
+    if (requested_ && requested_->snapshot == *written) end_snapshot(true);
   }
   // The job goes on: a snapshot only protects it from the loss of a server.
   if (const auto unwritten = writer_.take_unwritten()) {
@@ -231,9 +231,9 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
                     "--snapshot-every",
                     unwritten->snapshot, unwritten->reason,
                     snapshots_.empty() ? "no older snapshot is left" : "the older snapshots stay"));
-    if (requested_ && requested_->cut == unwritten->snapshot) end_snapshot(false);
+    if (requested_ && requested_->snapshot == unwritten->snapshot) end_snapshot(false);
   }
-  if (const auto file = writer_.take_read(); file && roll_back_to_ == file->cut) restore(*file);
+  if (const auto file = writer_.take_read(); file && roll_back_to_ == file->number) restore(*file);
   if (const auto snapshot = writer_.take_unreadable()) report_unreadable(*snapshot);
   if (const auto problem = writer_.failure()) failure_ = problem;
   if (const auto problem = data_.failure()) failure_ = problem;
@@ -243,14 +243,14 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
 void ServerDuties::restore(const SnapshotFile& file) {
   roll_back_to_.reset();
   // The job continues from this snapshot: later snapshots are void.
-  remove_snapshots_from(file.cut + 1);
+  remove_snapshots_from(file.number + 1);
   served_ = make_served_variables(file.declaration, options_.index);
   served_->shard->restore(file.state);
   data_.set_running_statistics(file.running_statistics);
   data_.serve(served_, incarnation_);
-  note_(fmt::format("rolled back to snapshot {}{}", file.cut, after_roll_back_));
+  note_(fmt::format("rolled back to snapshot {}{}", file.number, after_roll_back_));
   wire::RollBackT answer;
-  answer.cut = file.cut;
+  answer.snapshot = file.number;
   answer.incarnation = incarnation_;
   reply(wire::make_message(answer));
 }
@@ -261,7 +261,7 @@ void ServerDuties::report_unreadable(std::uint64_t snapshot) {
   if (roll_back_to_ != snapshot) return;
   roll_back_to_.reset();
   wire::RollBackT answer;
-  answer.cut = snapshot;
+  answer.snapshot = snapshot;
   answer.incarnation = incarnation_;
   answer.lost = true;
   reply(wire::make_message(answer));

@@ -54,7 +54,7 @@ class ServerDuties {
  private:
   void declare(const wire::DeclaredT& declared);
   void freeze(std::uint64_t snapshot);
-  void begin_snapshot(const wire::CutT& cut);
+  void begin_snapshot(const wire::SnapshotT& request);
   void release(const wire::ReleaseT& release);
   void write_snapshot(std::shared_ptr<const ServedSnapshot> snapshot);
   void end_snapshot(bool is_written);
@@ -72,7 +72,7 @@ class ServerDuties {
   std::shared_ptr<ServedVariables> served_;
   std::uint32_t incarnation_ = 1;
   std::vector<wire::MessageT> replies_;
-  std::optional<wire::CutT> requested_;        // the snapshot being made
+  std::optional<wire::SnapshotT> requested_;   // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot whose file is being read
   std::string after_roll_back_;                // what becomes of the steps after it, for the note
   bool is_finished_ = false;

@@ -11,26 +11,27 @@ std::shared_ptr<ServedSnapshot> SnapshotService::begin(std::shared_ptr<ServedSna
   buckets_left_ = static_cast<int>(served.job_bucket.size());
   if (buckets_left_ == 0) {
     buckets_left_ = 1;
-    return on_bucket_copied(copying_->cut);
+    return on_bucket_copied(copying_->number);
   }
-  served.shard->begin_snapshot(copying_->cut, copying_->entries, {copying_, &copying_->state});
+  served.shard->begin_snapshot(copying_->number, copying_->entries, {copying_, &copying_->state});
   return nullptr;
 }
 
 std::shared_ptr<ServedSnapshot> SnapshotService::on_bucket_copied(std::uint64_t snapshot) {
   // Copies of an abandoned snapshot's buckets still complete, and are ignored.
-  if (copying_ == nullptr || copying_->cut != snapshot || --buckets_left_ > 0) return nullptr;
+  if (copying_ == nullptr || copying_->number != snapshot || --buckets_left_ > 0) return nullptr;
   copying_->running_statistics = statistics_.average(copying_->entries);
   return std::exchange(copying_, nullptr);
 }
 
 std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
-                                                    const wire::ReadCutT& header,
+                                                    const wire::ReadSnapshotT& header,
                                                     const ServedVariables& served) {
-  const bool is_live = header.cut == wire::kLiveSnapshot;
-  if (!is_live && (published_ == nullptr || published_->cut != header.cut)) return std::nullopt;
-  wire::CutValuesT answer;
-  answer.cut = header.cut;
+  const bool is_live = header.snapshot == wire::kLiveSnapshot;
+  if (!is_live && (published_ == nullptr || published_->number != header.snapshot))
+    return std::nullopt;
+  wire::SnapshotValuesT answer;
+  answer.snapshot = header.snapshot;
   answer.bucket = header.bucket;
   answer.with_slots = header.with_slots;
   answer.state = header.state;

@@ -32,9 +32,9 @@ class SnapshotService {
   // Lets workers read this snapshot from now on; null: none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
-  // Returns the answer to ReadCut, a worker's request for a part of the published snapshot or of
-  // the live values. Nothing if there is no such snapshot or bucket.
-  std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadCutT& header,
+  // Returns the answer to ReadSnapshot, a worker's request for a part of the published snapshot or
+  // of the live values. Nothing if there is no such snapshot or bucket.
+  std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadSnapshotT& header,
                                      const ServedVariables& served);
 
  private:

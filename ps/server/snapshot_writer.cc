@@ -37,13 +37,13 @@ std::span<const std::byte> bytes_of(const std::uint64_t& word) {
   return std::as_bytes(std::span(&word, 1));
 }
 
-wire::CutEntry cut_entry_to_wire(const WorkerClock& entry) {
+wire::SnapshotEntry entry_to_wire(const WorkerClock& entry) {
   return {entry.worker, entry.incarnation, entry.sequence};
 }
 
-std::vector<WorkerClock> cut_entries_from_wire(const std::vector<wire::CutEntry>& entries) {
+std::vector<WorkerClock> entries_from_wire(const std::vector<wire::SnapshotEntry>& entries) {
   std::vector<WorkerClock> result;
-  for (const wire::CutEntry& entry : entries) {
+  for (const wire::SnapshotEntry& entry : entries) {
     result.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
   return result;
@@ -53,15 +53,15 @@ wire::SnapshotHeaderT header_of(const SnapshotWriter::Job& job, int shard,
                                 const std::string& nonce) {
   const ServedSnapshot& copy = *job.snapshot;
   wire::SnapshotHeaderT header;
-  header.cut = copy.cut;
+  header.snapshot = copy.number;
   header.shard = shard;
   header.declaration = std::make_unique<wire::DeclarationT>(job.declaration);
-  for (const WorkerClock& entry : copy.entries) header.entries.push_back(cut_entry_to_wire(entry));
+  for (const WorkerClock& entry : copy.entries) header.entries.push_back(entry_to_wire(entry));
   for (const ShardSnapshot::Variable& variable : copy.state.buckets) {
     auto bucket = std::make_unique<wire::SnapshotBucketT>();
     bucket->version = variable.version;
     for (const WorkerClock& entry : variable.workers)
-      bucket->workers.push_back(cut_entry_to_wire(entry));
+      bucket->workers.push_back(entry_to_wire(entry));
     header.buckets.push_back(std::move(bucket));
   }
   header.running_statistics = copy.running_statistics;
@@ -127,7 +127,7 @@ class SnapshotReader {
   std::ifstream in_;
 };
 
-std::string prefix_of(int index) { return fmt::format("shard-{}-cut-", index); }
+std::string prefix_of(int index) { return fmt::format("shard-{}-", index); }
 
 std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::uint64_t snapshot) {
   return dir / fmt::format("{}{}{}", prefix_of(index), snapshot, kSuffix);
@@ -180,18 +180,18 @@ void SnapshotWriter::remove_foreign() {
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
     if (is_temporary(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
   }
-  for (const std::uint64_t cut : files_in_folder()) {
-    std::filesystem::path path = path_of(dir_, index_, cut);
+  for (const std::uint64_t number : files_in_folder()) {
+    std::filesystem::path path = path_of(dir_, index_, number);
     bool is_own = false;
     try {
       const std::unique_ptr<wire::SnapshotHeaderT> fields =
           SnapshotReader(path).read_header().fields;
-      is_own = fields->nonce == nonce_ && fields->shard == index_ && fields->cut == cut;
+      is_own = fields->nonce == nonce_ && fields->shard == index_ && fields->snapshot == number;
     } catch (const FileError& error) {
       log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     }
     if (is_own) {
-      existing_.insert(cut);
+      existing_.insert(number);
     } else {
       unwanted.push_back(std::move(path));
     }
@@ -200,18 +200,18 @@ void SnapshotWriter::remove_foreign() {
 }
 
 std::set<std::uint64_t> SnapshotWriter::files_in_folder() const {
-  std::set<std::uint64_t> cuts;
+  std::set<std::uint64_t> numbers;
   const std::string prefix = prefix_of(index_);
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
-    const std::string number =
+    const std::string digits =
         name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
-    std::uint64_t cut = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), cut);
-    if (error == std::errc() && end == number.data() + number.size()) cuts.insert(cut);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc() && end == digits.data() + digits.size()) numbers.insert(number);
   }
-  return cuts;
+  return numbers;
 }
 
 std::vector<std::uint64_t> SnapshotWriter::existing() const {
@@ -219,21 +219,21 @@ std::vector<std::uint64_t> SnapshotWriter::existing() const {
   return {existing_.begin(), existing_.end()};
 }
 
-void SnapshotWriter::remove_file(std::uint64_t cut) {
-  std::filesystem::remove(path_of(dir_, index_, cut));
+void SnapshotWriter::remove_file(std::uint64_t number) {
+  std::filesystem::remove(path_of(dir_, index_, number));
   const std::lock_guard lock(mutex_);
-  existing_.erase(cut);
+  existing_.erase(number);
 }
 
-void SnapshotWriter::void_file(std::uint64_t cut) {
-  const std::filesystem::path path = path_of(dir_, index_, cut);
+void SnapshotWriter::void_file(std::uint64_t number) {
+  const std::filesystem::path path = path_of(dir_, index_, number);
   // The new name is that of a temporary file: one that is left behind is removed at the next start.
   const std::filesystem::path renamed = path.string() + kVoidSuffix;
   std::error_code failed;
   std::filesystem::rename(path, renamed, failed);
-  if (failed) return remove_file(cut);
+  if (failed) return remove_file(number);
   const std::lock_guard lock(mutex_);
-  existing_.erase(cut);
+  existing_.erase(number);
   void_.push_back(renamed);
 }
 
@@ -261,10 +261,10 @@ std::optional<std::string> SnapshotWriter::failure() const {
   return failure_;
 }
 
-void SnapshotWriter::read_later(std::uint64_t cut) {
+void SnapshotWriter::read_later(std::uint64_t number) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_ = cut;
+    wanted_ = number;
     read_.reset();
     unreadable_.reset();
   }
@@ -292,7 +292,7 @@ void SnapshotWriter::run(const std::stop_token& stop) {
       wanted = std::exchange(wanted_, std::nullopt);  // reads come first: the job waits for one
       if (!wanted && job_) {
         job = std::exchange(job_, std::nullopt);
-        writing_ = job->snapshot->cut;
+        writing_ = job->snapshot->number;
         is_unwanted_ = false;
       }
       if (!wanted && !job) unwanted = std::exchange(void_, {});
@@ -315,13 +315,13 @@ void SnapshotWriter::renew_dir() {
   }
   const std::lock_guard lock(mutex_);
   std::error_code ignored;
-  std::erase_if(existing_, [&](std::uint64_t cut) {
-    return !std::filesystem::exists(path_of(dir_, index_, cut), ignored);
+  std::erase_if(existing_, [&](std::uint64_t number) {
+    return !std::filesystem::exists(path_of(dir_, index_, number), ignored);
   });
 }
 
 void SnapshotWriter::write_file(const Job& job) {
-  const std::uint64_t cut = job.snapshot->cut;
+  const std::uint64_t number = job.snapshot->number;
   std::optional<std::string> problem;
   bool is_renewed = false;
   try {
@@ -330,42 +330,42 @@ void SnapshotWriter::write_file(const Job& job) {
     save(job);
     {
       const std::lock_guard lock(mutex_);
-      if (!is_unwanted_) existing_.insert(cut);
+      if (!is_unwanted_) existing_.insert(number);
     }
-    remove_unwanted(cut);
+    remove_unwanted(number);
   } catch (const std::exception& error) {
     problem = error.what();
     std::error_code ignored;
-    if (is_renewed) std::filesystem::remove(path_of(dir_, index_, cut), ignored);
+    if (is_renewed) std::filesystem::remove(path_of(dir_, index_, number), ignored);
   }
   {
     const std::lock_guard lock(mutex_);
     if (problem) {
-      existing_.erase(cut);
-      unwritten_ = Unwritten{cut, *problem};
+      existing_.erase(number);
+      unwritten_ = Unwritten{number, *problem};
     } else if (!is_unwanted_) {
-      written_ = cut;
+      written_ = number;
     }
     writing_.reset();
   }
 }
 
-void SnapshotWriter::read_file(std::uint64_t cut) {
+void SnapshotWriter::read_file(std::uint64_t number) {
   std::optional<SnapshotFile> file;
   std::optional<std::uint64_t> unreadable;
   std::optional<std::string> problem;
   try {
-    file = read(cut);
+    file = read(number);
   } catch (const FileError& error) {
     log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
-    unreadable = cut;
+    unreadable = number;
     std::error_code ignored;  // a damaged file that cannot be removed stays unreadable
-    std::filesystem::remove(path_of(dir_, index_, cut), ignored);
+    std::filesystem::remove(path_of(dir_, index_, number), ignored);
   } catch (const std::exception& error) {
     problem = error.what();
   }
   const std::lock_guard lock(mutex_);
-  if (unreadable) existing_.erase(cut);
+  if (unreadable) existing_.erase(number);
   if (wanted_) return;  // another snapshot has been requested since
   if (problem) failure_ = problem;
   read_ = std::move(file);
@@ -379,19 +379,19 @@ bool SnapshotWriter::is_unwanted() const {
 
 void SnapshotWriter::remove_unwanted(std::uint64_t written) {
   if (is_unwanted()) return remove_file(written);
-  const std::vector<std::uint64_t> cuts = existing();
-  for (std::size_t i = 0; i + kKept < cuts.size(); ++i) remove_file(cuts[i]);
+  const std::vector<std::uint64_t> numbers = existing();
+  for (std::size_t i = 0; i + kKept < numbers.size(); ++i) remove_file(numbers[i]);
 }
 
-void SnapshotWriter::remove_from(std::uint64_t cut) {
+void SnapshotWriter::remove_from(std::uint64_t number) {
   {
     const std::lock_guard lock(mutex_);
-    if (job_ && job_->snapshot->cut >= cut) job_.reset();
-    if (written_ && *written_ >= cut) written_.reset();
-    is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= cut);
+    if (job_ && job_->snapshot->number >= number) job_.reset();
+    if (written_ && *written_ >= number) written_.reset();
+    is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= number);
   }
   for (const std::uint64_t other : existing()) {
-    if (other >= cut) void_file(other);
+    if (other >= number) void_file(other);
   }
   asked_.notify_all();
 }
@@ -402,7 +402,7 @@ void SnapshotWriter::save(const Job& job) const {
   builder.Finish(wire::SnapshotHeader::Pack(builder, &header));
   const std::span<const std::byte> head =
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  ReplacingFile file(path_of(dir_, index_, job.snapshot->cut));
+  ReplacingFile file(path_of(dir_, index_, job.snapshot->number));
   std::uint64_t sum = block_checksum(kSnapshotMagic, head);
   file.write(bytes_of(kSnapshotMagic));
   file.write(bytes_of(head.size()));
@@ -418,8 +418,8 @@ void SnapshotWriter::save(const Job& job) const {
   if (!is_unwanted()) file.commit();
 }
 
-SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
-  const std::filesystem::path path = path_of(dir_, index_, cut);
+SnapshotFile SnapshotWriter::read(std::uint64_t number) const {
+  const std::filesystem::path path = path_of(dir_, index_, number);
   SnapshotReader reader(path);
   const SnapshotReader::Header head = reader.read_header();
   wire::SnapshotHeaderT* const header = head.fields.get();
@@ -435,18 +435,18 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
   for (int s = 0; s < header->slots; ++s) file.state.slots.push_back(read_block());
   if (reader.read_word() != sum) reader.damaged("is damaged");
   for (const auto& bucket : header->buckets) {
-    file.state.buckets.push_back({bucket->version, cut_entries_from_wire(bucket->workers)});
+    file.state.buckets.push_back({bucket->version, entries_from_wire(bucket->workers)});
   }
-  file.cut = cut;
+  file.number = number;
   file.declaration = *header->declaration;
-  file.entries = cut_entries_from_wire(header->entries);
+  file.entries = entries_from_wire(header->entries);
   file.running_statistics = std::move(header->running_statistics);
   file.coordinator = std::move(header->coordinator);
   return file;
 }
 
-std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t cut) const {
-  const std::filesystem::path path = path_of(dir_, index_, cut);
+std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t number) const {
+  const std::filesystem::path path = path_of(dir_, index_, number);
   return std::move(SnapshotReader(path).read_header().fields->coordinator);
 }
 

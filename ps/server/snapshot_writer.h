@@ -27,7 +27,7 @@ namespace syncopate::ps {
 std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept;
 
 struct SnapshotFile {
-  std::uint64_t cut = 0;
+  std::uint64_t number = 0;
   wire::DeclarationT declaration;
   ShardSnapshot state;
   std::vector<float> running_statistics;
@@ -38,7 +38,7 @@ struct SnapshotFile {
 // Writes and reads a shard's snapshot files on its own thread. Thread-safe except for construction.
 class SnapshotWriter {
  public:
-  // Snapshot files are DIR/shard-<index>-cut-<number>.snapshot. If `dir` is empty, write() must not
+  // Snapshot files are DIR/shard-<index>-<number>.snapshot. If `dir` is empty, write() must not
   // be called. Removes the files of other jobs, known by the nonce in the header, temporary files,
   // and files with a damaged header, which are logged. Values are checked only when a file is
   // restored. `renew_dir` is called before each write, on the writer's thread; if it throws, the

@@ -1,7 +1,7 @@
-// The consistency rule of one bucket: chooses which waiting pushes make up the next update, and
-// decides when a worker may read. The rule keeps the workers' clocks; its owner
-// (ps/shard/shared_bucket.h) locks, sums and updates. A push counts from the moment its update
-// begins: every later read sees it.
+// The consistency rule of one bucket: synchronous, asynchronous or SSP (bounded staleness). It
+// chooses which waiting pushes make up the next update, and decides when a worker may read. The
+// rule keeps the workers' clocks; its owner (ps/shard/shared_bucket.h) locks, sums and updates. A
+// push counts from the moment its update begins: every later read sees it.
 #pragma once
 
 #include <cstddef>

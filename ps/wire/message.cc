@@ -105,8 +105,8 @@ std::size_t longest(Body kind) {
     case Body::Hello:
     case Body::Declared:
     case Body::Exchanged:
-    case Body::CutDone:
-    case Body::Appointment:
+    case Body::SnapshotDone:
+    case Body::Assignment:
       return kLongestFrame;
     default:
       return kLongestHeader;

@@ -15,15 +15,15 @@
 
 namespace syncopate::ps::wire {
 
-inline constexpr std::uint16_t kProtocol = 3;
+inline constexpr std::uint16_t kProtocol = 4;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
 // The limit in bytes of a frame of raw bytes. Also the limit of a header with data of every
-// variable or worker: Hello and Declared (declaration), Exchanged (texts), CutDone and Appointment
-// (staleness counts).
+// variable or worker: Hello and Declared (declaration), Exchanged (texts), SnapshotDone and
+// Assignment (staleness counts).
 inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
-// The snapshot number of a ReadCut that asks for the current values. The worker must know that no
-// update is under way.
+// The snapshot number of a ReadSnapshot that asks for the current values. The worker must know that
+// no update is under way.
 inline constexpr std::uint64_t kLiveSnapshot = 0;
 
 // Returns a message of this protocol version with the given body. BodyT: PushT, ValuesT, ...
@@ -40,7 +40,7 @@ std::vector<std::byte> encode(const MessageT& message);
 
 // Verifies the bytes of a header in depth and decodes them; no alignment is needed. Returns nothing
 // and sets `problem` when they are not a valid header, such as "a header of 12 bytes that is
-// invalid" or "protocol 4, expected 3". The decoded message takes memory in proportion to the
+// invalid" or "protocol 5, expected 4". The decoded message takes memory in proportion to the
 // bytes, and has a body and a known codec. Any table inside the body may be missing and any number
 // may be out of range: the caller checks.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);

@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ARole, testing::ValuesIn(all_losses()),
 
 // Returns the number of the shard's newest complete snapshot; 0 if there is none.
 std::uint64_t newest_snapshot(const std::filesystem::path& folder, int shard) {
-  const std::string prefix = "shard-" + std::to_string(shard) + "-cut-";
+  const std::string prefix = "shard-" + std::to_string(shard) + "-";
   std::uint64_t newest = 0;
   for (const std::string& name : names_in(folder)) {
     if (!name.starts_with(prefix) || !name.ends_with(".snapshot")) continue;

@@ -161,7 +161,7 @@ std::vector<ForgedMessage> forged_messages(std::uint64_t token) {
   wire::WriteT write;
   write.version = 1;
   add(write);
-  add(wire::ReadCutT{});
+  add(wire::ReadSnapshotT{});
   add(wire::ProbeT{});
   add(wire::LeaseRequestT{});
   add(wire::StopRequestT{});

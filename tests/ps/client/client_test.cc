@@ -196,10 +196,10 @@ TEST(Client, DoesNotWriteASnapshotForACallerThatHasLeft) {
   std::vector<float> copy(8, 7.0F);
   auto read =
       std::async(std::launch::async, [&] { client->read_snapshot(wire::kLiveSnapshot, copy, {}); });
-  server.await<wire::ReadCutT>(*server.data);
+  server.await<wire::ReadSnapshotT>(*server.data);
   client->abort("enough");
   EXPECT_THROW(read.get(), PeerError);
-  server.send(*server.data, wire::CutValuesT(), std::vector<float>(8, 1.0F));
+  server.send(*server.data, wire::SnapshotValuesT(), std::vector<float>(8, 1.0F));
   // The client has received the values of the snapshot when it has received a later message.
   wire::ValuesT answer;
   answer.sequence = 1;
@@ -267,7 +267,7 @@ TEST(Client, PushesWhileUnansweredReadsHoldAllItsCredit) {
   std::vector<float> copy(16);
   auto read =
       std::async(std::launch::async, [&] { client->read_snapshot(wire::kLiveSnapshot, copy, {}); });
-  EXPECT_EQ(server.await<wire::ReadCutT>(*server.data).bucket, 0);
+  EXPECT_EQ(server.await<wire::ReadSnapshotT>(*server.data).bucket, 0);
   client->begin_step({.samples = 1});
   client->push(1);
   EXPECT_EQ(server.await<wire::PushT>(*server.data).bucket, 1);
@@ -303,7 +303,7 @@ TEST(Client, ThatLeavesIsRolledBackWithTheServers) {
   auto left = std::async(std::launch::async, [&] { client->leave(); });
   server.await<wire::LeavingT>(*server.control);
   wire::RollBackT back;
-  back.cut = 1;
+  back.snapshot = 1;
   back.incarnation = 2;
   server.send(*server.control, back);
   server.send(*server.control, server.roster(2));

@@ -28,9 +28,9 @@ std::vector<SampleRange> ranges_of(const wire::LeasesT& leases) {
   return ranges;
 }
 
-std::vector<WorkerClock> entries_of(const wire::CutT& cut) {
+std::vector<WorkerClock> entries_of(const wire::SnapshotT& snapshot) {
   std::vector<WorkerClock> entries;
-  for (const wire::CutEntry& entry : cut.entries) {
+  for (const wire::SnapshotEntry& entry : snapshot.entries) {
     entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
   return entries;
@@ -158,7 +158,7 @@ void JobCase::freeze_all(const std::vector<WorkerClock>& entries) {
     const auto freeze = take<wire::FreezeT>(server(s));
     ASSERT_TRUE(freeze) << "server " << s << " did not receive Freeze";
     wire::FrozenT frozen;
-    frozen.cut = freeze->cut;
+    frozen.snapshot = freeze->snapshot;
     for (const WorkerClock& entry : entries) {
       frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
     }
@@ -168,10 +168,10 @@ void JobCase::freeze_all(const std::vector<WorkerClock>& entries) {
 
 void JobCase::copy_all() {
   for (int s = 0; s < servers; ++s) {
-    const auto cut = take<wire::CutT>(server(s));
-    ASSERT_TRUE(cut) << "server " << s << " did not receive Cut";
-    wire::CutDoneT done;
-    done.cut = cut->cut;
+    const auto snapshot = take<wire::SnapshotT>(server(s));
+    ASSERT_TRUE(snapshot) << "server " << s << " did not receive Snapshot";
+    wire::SnapshotDoneT done;
+    done.snapshot = snapshot->snapshot;
     send(server(s), std::move(done));
   }
 }
@@ -183,24 +183,24 @@ std::uint64_t JobCase::roll_back(int index) {
     return 0;
   }
   send(server(index), *back);
-  return back->cut;
+  return back->snapshot;
 }
 
 std::uint64_t JobCase::make_snapshot(const std::vector<WorkerClock>& entries) {
   coordinator->request_snapshot();
   collect();
-  const std::uint64_t cut = received[server(0)].back().body.AsFreeze()->cut;
+  const std::uint64_t snapshot = received[server(0)].back().body.AsFreeze()->snapshot;
   freeze_all(entries);
   copy_all();
-  return cut;
+  return snapshot;
 }
 
 std::vector<std::byte> JobCase::save(const std::vector<WorkerClock>& entries) {
   coordinator->request_snapshot();
   collect();
-  const std::uint64_t cut = received[server(0)].back().body.AsFreeze()->cut;
+  const std::uint64_t snapshot = received[server(0)].back().body.AsFreeze()->snapshot;
   freeze_all(entries);
-  return coordinator->save(cut).value();
+  return coordinator->save(snapshot).value();
 }
 
 void JobCase::restart_server(int index, std::vector<std::uint64_t> snapshots) {
@@ -219,9 +219,9 @@ void JobCase::collect() {
   }
 }
 
-void finish_assignment(JobCase& job, int index, std::uint64_t cut) {
-  wire::AppointmentDoneT done;
-  done.cut = cut;
+void finish_assignment(JobCase& job, int index, std::uint64_t snapshot) {
+  wire::AssignmentDoneT done;
+  done.snapshot = snapshot;
   job.send(worker(index), done);
 }
 

@@ -21,7 +21,7 @@ wire::DeclarationT make_declaration();
 wire::DeclarationT make_declaration(Consistency consistency);
 // The following two functions convert lists in a message to types that tests can compare.
 std::vector<SampleRange> ranges_of(const wire::LeasesT& leases);
-std::vector<WorkerClock> entries_of(const wire::CutT& cut);
+std::vector<WorkerClock> entries_of(const wire::SnapshotT& snapshot);
 wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch);
 
 class JobCase {
@@ -67,7 +67,8 @@ class JobCase {
   SampleRange lease(int index);
   // Leases a batch for a worker and trains it with the worker's push `sequence`.
   void train(int index, std::uint64_t sequence);
-  // For all servers, freeze_all() answers Freeze with `entries`, copy_all() Cut with CutDone.
+  // For all servers, freeze_all() answers Freeze with `entries`, copy_all() Snapshot with
+  // SnapshotDone.
   void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
   // Answers, as the server, the RollBack that it was sent; returns the number of the snapshot.
@@ -87,8 +88,8 @@ class JobCase {
   std::map<TaskId, std::uint32_t> server_0_incarnation;  // incarnation in the last RollBack
 };
 
-// Answers, as worker `index`, that it has evaluated or written the snapshot `cut`.
-void finish_assignment(JobCase& job, int index, std::uint64_t cut);
+// Answers, as worker `index`, that it has evaluated or written `snapshot`.
+void finish_assignment(JobCase& job, int index, std::uint64_t snapshot);
 
 // Returns make_declaration() with a checkpoint every `every_steps` steps; 0: at the end only.
 wire::DeclarationT with_checkpoints(std::int64_t every_steps);

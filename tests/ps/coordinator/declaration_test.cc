@@ -74,9 +74,6 @@ TEST(Hello, IsRefusedForAnotherLayoutOptimizerOrConsistency) {
                          d.max_staleness = 3;
                        }),
                        "ssp with staleness up to 3, the job has async"));
-  EXPECT_TRUE(
-      contains(line_of([](auto& d) { d.tables.push_back(std::make_unique<wire::RowTableT>()); }),
-               "a number of tables of 1, the job has 0"));
   EXPECT_TRUE(contains(line_of([](auto& d) { d.dataset_size = 13; }), "dataset size 13"));
 }
 

@@ -147,8 +147,8 @@ TEST(AWorkerLostAfterTheFinalSnapshot, DoesNotKeepOthersFromLeaving) {
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  wire::AppointmentDoneT done;
-  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  wire::AssignmentDoneT done;
+  done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send(worker(0), done);
   job.send(worker(0), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->is_over());
@@ -166,8 +166,8 @@ TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  wire::AppointmentDoneT done;
-  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  wire::AssignmentDoneT done;
+  done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send_hello(job.worker_hello(1));  // worker 1 is admitted and connects to the shards
   ASSERT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   job.send(worker(0), done);

@@ -14,13 +14,13 @@ TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->is_final);
   EXPECT_TRUE(assignment->evaluates);
   EXPECT_TRUE(assignment->writes_checkpoint);
-  wire::AppointmentDoneT done;
-  done.cut = assignment->cut;
+  wire::AssignmentDoneT done;
+  done.snapshot = assignment->snapshot;
   job.send(worker(0), done);
   for (int w = 0; w < 2; ++w) {
     EXPECT_TRUE(job.take<wire::FinishedT>(worker(w)));
@@ -42,9 +42,9 @@ TEST(FinalSnapshot, EndsTheJobAlthoughAWorkerIsJoining) {
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
-  finish_assignment(job, 0, assignment->cut);
+  finish_assignment(job, 0, assignment->snapshot);
   const auto refused = job.take<wire::RefusedT>(worker(1));
   ASSERT_TRUE(refused);
   EXPECT_TRUE(refused->is_over);
@@ -63,7 +63,7 @@ TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
   job.trained(0, 1, batch);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->is_final);
   EXPECT_FALSE(assignment->evaluates);

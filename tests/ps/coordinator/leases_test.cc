@@ -80,7 +80,7 @@ TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
   for (std::uint64_t step = 1; step <= 5; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 5}});
   job.copy_all();
-  EXPECT_EQ(job.take<wire::AppointmentT>(worker(0))->repeated_batches, 1);
+  EXPECT_EQ(job.take<wire::AssignmentT>(worker(0))->repeated_batches, 1);
 }
 
 TEST(LeaseQueue, CountsEarlierStepsTowardsTheTotal) {

@@ -76,9 +76,9 @@ TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
 TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
-  job.restart_server(1, {cut, cut + 7});
-  EXPECT_EQ(job.roll_back(1), cut);
+  const std::uint64_t snapshot = job.make_snapshot({});
+  job.restart_server(1, {snapshot, snapshot + 7});
+  EXPECT_EQ(job.roll_back(1), snapshot);
 }
 
 // The server is killed after it has written the snapshot file and before it reports the file, and
@@ -90,11 +90,11 @@ TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
   job.coordinator->request_snapshot();
   job.collect();
   job.freeze_all({});
-  const std::uint64_t cut = job.take<wire::CutT>(server(1))->cut;
+  const std::uint64_t snapshot = job.take<wire::SnapshotT>(server(1))->snapshot;
   job.clear_messages();
-  job.restart_server(1, {before, cut});
+  job.restart_server(1, {before, snapshot});
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(1)));
-  EXPECT_EQ(job.roll_back(1), cut);
+  EXPECT_EQ(job.roll_back(1), snapshot);
 }
 
 TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
@@ -110,7 +110,7 @@ TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
   EXPECT_EQ(job.roll_back(0), first);
   EXPECT_EQ(job.roll_back(1), first);
   for (int w = 0; w < 2; ++w) {
-    EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
+    EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->snapshot, first);
     job.send_ready(w);
   }
   const auto start = job.take<wire::StartT>(worker(1));
@@ -131,7 +131,7 @@ std::uint64_t find_damaged(JobCase& job, int index) {
   }
   back->lost = true;
   job.send(server(index), *back);
-  return back->cut;
+  return back->snapshot;
 }
 
 TEST(ARestartedServer, RollsBackToAnOlderFileIfTheNewestIsDamaged) {
@@ -170,7 +170,7 @@ TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
     EXPECT_EQ(job.roll_back(0), first);
     EXPECT_EQ(job.roll_back(1), first);
     for (int w = 0; w < 2; ++w) {
-      EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
+      EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->snapshot, first);
       job.send_ready(w);
     }
     EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
@@ -180,10 +180,10 @@ TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
 TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
-  job.restart_server(1, {cut});
-  EXPECT_EQ(find_damaged(job, 1), cut);
+  job.restart_server(1, {snapshot});
+  EXPECT_EQ(find_damaged(job, 1), snapshot);
   ASSERT_TRUE(job.coordinator->failure());
   EXPECT_EQ(job.coordinator->failure()->find("server 1 reconnected without a snapshot"), 0U);
 }
@@ -191,11 +191,11 @@ TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
 TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(worker(1));
   job.send_hello(job.worker_hello(1));
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.roll_back(0);
   job.roll_back(1);
   job.send_ready(0);
@@ -210,9 +210,9 @@ TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
 TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.roll_back(0);
   job.roll_back(1);
   job.send_ready(0);
@@ -223,7 +223,7 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   // A worker that reconnects gets RollBack first: it must drop its void requests before it connects
   // to the restarted servers.
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
-  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, cut);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->snapshot, snapshot);
   EXPECT_TRUE(job.take<wire::RosterT>(worker(1)));
   job.send_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
@@ -235,10 +235,10 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
 TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
-  job.restart_server(1, {cut});
-  EXPECT_EQ(job.roll_back(0), cut);
+  job.restart_server(1, {snapshot});
+  EXPECT_EQ(job.roll_back(0), snapshot);
   job.clear_messages();
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
@@ -251,7 +251,7 @@ TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
 TEST(ARestartedServer, VoidsEarlierTexts) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   const auto send = [&](int w, std::uint8_t text) {
     wire::ExchangeT exchange;
     exchange.round = 1;
@@ -261,7 +261,7 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
   send(0, 'a');
   send(1, 'b');
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.roll_back(0);
   job.roll_back(1);
   send(0, 'c');  // was in transit during the roll-back
@@ -279,12 +279,12 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
 TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.clear_messages();
   wire::RollBackT back;
-  back.cut = cut;
+  back.snapshot = snapshot;
   job.send(server(0), back);
   back.incarnation = 1;  // an answer as the incarnation before the restart
   job.send(server(1), back);
@@ -302,10 +302,10 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
 TEST(ARestartedServer, VoidsEarlierPushes) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   const SampleRange batch = job.lease(0);
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.roll_back(0);
   job.roll_back(1);
   job.trained(0, 1, batch);

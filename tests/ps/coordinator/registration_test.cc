@@ -304,8 +304,8 @@ TEST(Registration, RefusesALateWorkerWhenTheJobIsOver) {
   for (std::uint64_t step = 1; step <= 12; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 12}});
   job.copy_all();
-  wire::AppointmentDoneT done;
-  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  wire::AssignmentDoneT done;
+  done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send(worker(0), done);
   job.send(worker(0), wire::LeavingT{});
   ASSERT_TRUE(job.coordinator->is_over());

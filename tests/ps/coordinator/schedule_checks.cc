@@ -19,7 +19,7 @@ std::map<Key, int> count_batches(const std::vector<TrainingPush>& applied) {
   return counts;
 }
 
-bool is_untrained(const wire::AppointmentT& assignment, const SampleRange& batch) {
+bool is_untrained(const wire::AssignmentT& assignment, const SampleRange& batch) {
   if (std::pair(batch.epoch, batch.begin) >= std::pair(assignment.epoch, assignment.offset)) {
     return true;
   }
@@ -31,9 +31,9 @@ bool is_untrained(const wire::AppointmentT& assignment, const SampleRange& batch
 
 }  // namespace
 
-void ScheduledJob::check_assignment(const wire::AppointmentT& assignment) {
-  const auto copy = servers_[0].copies().find(assignment.cut);
-  if (copy == servers_[0].copies().end()) return add_mistake("an appointment without a copy");
+void ScheduledJob::check_assignment(const wire::AssignmentT& assignment) {
+  const auto copy = servers_[0].copies().find(assignment.snapshot);
+  if (copy == servers_[0].copies().end()) return add_mistake("an assignment without a copy");
   const bool is_exact = !lost_workers_;
   const std::map<Key, int> copied = count_batches(copy->second.applied);
   std::int64_t trained = 0;
@@ -42,24 +42,25 @@ void ScheduledJob::check_assignment(const wire::AppointmentT& assignment) {
     const int times = found == copied.end() ? 0 : found->second;
     const bool is_trained = !is_untrained(assignment, batch);
     trained += is_trained ? 1 : 0;
-    if (is_trained && times == 0) add_mistake("a cut counts a batch that is not in the copy");
+    if (is_trained && times == 0) add_mistake("a snapshot counts a batch that is not in the copy");
     if (is_exact && times != (is_trained ? 1 : 0))
-      add_mistake("a cut does not count what is in it");
+      add_mistake("a snapshot does not count what is in it");
   }
   if (assignment.step != start_.step + trained / batches_per_step())
-    add_mistake("step and position of a cut differ");
-  if (assignment.loss != static_cast<double>(trained)) add_mistake("step and loss of a cut differ");
+    add_mistake("step and position of a snapshot differ");
+  if (assignment.loss != static_cast<double>(trained))
+    add_mistake("step and loss of a snapshot differ");
   // Under async, servers roll back alone.
   const bool are_equal = !lost_servers_ || consistency_of(declaration_) != Consistency::kAsync;
   if (is_exact && are_equal && declaration_.backup_workers == 0) {
     for (const ScheduledServer& server : servers_) {
-      const auto theirs = server.copies().find(assignment.cut);
+      const auto theirs = server.copies().find(assignment.snapshot);
       if (theirs == server.copies().end()) {
-        if (!lost_servers_) add_mistake("a server has no copy of a cut");
+        if (!lost_servers_) add_mistake("a server has no copy of a snapshot");
         continue;  // the server was killed after it had reported its copy
       }
       if (count_batches(theirs->second.applied) != copied) {
-        add_mistake("two servers' copies of a cut differ");
+        add_mistake("two servers' copies of a snapshot differ");
       }
     }
   }
@@ -155,7 +156,7 @@ void ScheduledJob::kill_server() {
 void ScheduledJob::kill_server_0() {
   if (servers_[0].files().empty() || !coordinator_->has_started()) return;
   coordinator_ = make_coordinator();
-  for (const auto& [cut, file] : servers_[0].files()) coordinator_->restore(file.coordinator);
+  for (const auto& [snapshot, file] : servers_[0].files()) coordinator_->restore(file.coordinator);
   servers_[0].restart();
   processes_[{TaskId::Role::kServer, 0}] = next_process_++;
   links_.clear();

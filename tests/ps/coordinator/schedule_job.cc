@@ -151,9 +151,9 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
     // snapshot.
     if (server.has_copied() && (s != 0 || events_.empty())) {
       can.emplace_back([this, s, &server] {
-        if (s > 0) return server.finish_cut({});
+        if (s > 0) return server.finish_snapshot({});
         const auto saved = coordinator_->save(server.copied());
-        if (saved) server.finish_cut(*saved);  // else Release follows
+        if (saved) server.finish_snapshot(*saved);  // else Release follows
       });
     }
   }
@@ -224,8 +224,8 @@ void ScheduledJob::deliver_outgoing() {
   for (Outgoing& outgoing : coordinator_->take_outgoing()) {
     const TaskId& to = outgoing.to;
     const auto index = static_cast<std::size_t>(to.index);
-    if (outgoing.message.body.type == wire::Body::Appointment) {
-      check_assignment(*outgoing.message.body.AsAppointment());
+    if (outgoing.message.body.type == wire::Body::Assignment) {
+      check_assignment(*outgoing.message.body.AsAssignment());
     }
     has_ended_ = has_ended_ || outgoing.message.body.type == wire::Body::Finished;
     if (!links_.contains(to) || links_[to] != processes_[to]) continue;  // the receiver is dead

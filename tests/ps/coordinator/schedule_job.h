@@ -83,7 +83,7 @@ class ScheduledJob {
   // transit.
   void deliver_outgoing();
 
-  void check_assignment(const wire::AppointmentT& assignment);
+  void check_assignment(const wire::AssignmentT& assignment);
   void check_end();
   void add_mistake(const std::string& mistake) { mistakes_.push_back(mistake); }
 

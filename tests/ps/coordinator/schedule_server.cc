@@ -20,7 +20,7 @@ void ScheduledServer::restart() {
   applied_.clear();
   version_ = 1;
   frozen_.reset();
-  cut_.reset();
+  snapshot_.reset();
   has_copied_ = false;
   copies_.clear();
   events_.clear();
@@ -38,7 +38,7 @@ wire::HelloT ScheduledServer::make_hello() const {
   hello.incarnation = incarnation_;
   hello.server = std::make_unique<wire::ServerAddressT>();
   hello.server->endpoint = "h:" + std::to_string(index_);
-  for (const auto& [cut, file] : files_) hello.snapshots.push_back(cut);
+  for (const auto& [snapshot, file] : files_) hello.snapshots.push_back(snapshot);
   return hello;
 }
 
@@ -76,22 +76,23 @@ void ScheduledServer::on_message(const wire::MessageT& message) {
       return work();
     }
     case wire::Body::Freeze: {
-      if (frozen_) mistakes_.emplace_back("a cut began while another was under way");
-      frozen_ = body.AsFreeze()->cut;
+      if (frozen_) mistakes_.emplace_back("a snapshot began while another was under way");
+      frozen_ = body.AsFreeze()->snapshot;
       rule_.hold();
       wire::FrozenT frozen;
-      frozen.cut = *frozen_;
+      frozen.snapshot = *frozen_;
       for (const WorkerClock& entry : rule_.joined_clocks()) {
         frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
       }
       replies.push_back(wire::make_message(std::move(frozen)));
       return;
     }
-    case wire::Body::Cut: {
-      if (!frozen_ || *frozen_ != body.AsCut()->cut) mistakes_.emplace_back("a cut without freeze");
-      cut_ = *body.AsCut();
+    case wire::Body::Snapshot: {
+      if (!frozen_ || *frozen_ != body.AsSnapshot()->snapshot)
+        mistakes_.emplace_back("a snapshot without freeze");
+      snapshot_ = *body.AsSnapshot();
       std::vector<WorkerClock> entries;
-      for (const wire::CutEntry& entry : cut_->entries) {
+      for (const wire::SnapshotEntry& entry : snapshot_->entries) {
         entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
       }
       rule_.limit(entries);
@@ -99,7 +100,7 @@ void ScheduledServer::on_message(const wire::MessageT& message) {
     }
     case wire::Body::Release:
       frozen_.reset();
-      cut_.reset();
+      snapshot_.reset();
       has_copied_ = false;
       rule_.release();
       return work();
@@ -144,8 +145,8 @@ void ScheduledServer::push(const TrainingPush& push) {
 void ScheduledServer::work() {
   for (bool is_busy = true; is_busy;) {
     is_busy = false;
-    if (cut_ && !has_copied_ && rule_.has_reached_limits(waiting_)) {
-      copies_[cut_->cut] = {applied_, version_, rule_.clocks(), {}};
+    if (snapshot_ && !has_copied_ && rule_.has_reached_limits(waiting_)) {
+      copies_[snapshot_->snapshot] = {applied_, version_, rule_.clocks(), {}};
       has_copied_ = true;
       rule_.release();
     }
@@ -214,22 +215,22 @@ void ScheduledServer::answer() {
 
 std::vector<ServerEvent> ScheduledServer::take_ended_steps() { return std::exchange(events_, {}); }
 
-void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
-  wire::CutDoneT done;
-  done.cut = cut_->cut;
-  if (cut_->to_file) {
-    Copy file = copies_[cut_->cut];
+void ScheduledServer::finish_snapshot(std::vector<std::byte> coordinator) {
+  wire::SnapshotDoneT done;
+  done.snapshot = snapshot_->snapshot;
+  if (snapshot_->to_file) {
+    Copy file = copies_[snapshot_->snapshot];
     file.coordinator = std::move(coordinator);
-    files_[cut_->cut] = std::move(file);
+    files_[snapshot_->snapshot] = std::move(file);
     while (files_.size() > Coordinator::kKeptSnapshots) files_.erase(files_.begin());
   }
-  cut_.reset();
+  snapshot_.reset();
   has_copied_ = false;
   replies.push_back(wire::make_message(std::move(done)));
 }
 
 void ScheduledServer::roll_back(const wire::RollBackT& back) {
-  const auto file = files_.find(back.cut);
+  const auto file = files_.find(back.snapshot);
   if (file == files_.end()) {
     mistakes_.emplace_back("RollBack to a snapshot without a file");
     return;
@@ -242,7 +243,7 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   unanswered_pushes_.clear();
   resting_.clear();
   frozen_.reset();
-  cut_.reset();
+  snapshot_.reset();
   has_copied_ = false;
   replies.push_back(wire::make_message(wire::RollBackT(back)));
 }

@@ -46,11 +46,11 @@ class ScheduledServer {
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
   std::vector<ServerEvent> take_ended_steps();
-  // Returns whether the last bucket of the snapshot copied() is copied. finish_cut() then writes
-  // the file and, on server 0, puts the coordinator's state into it.
+  // Returns whether the last bucket of the snapshot copied() is copied. finish_snapshot() then
+  // writes the file and, on server 0, puts the coordinator's state into it.
   bool has_copied() const noexcept { return has_copied_; }
-  std::uint64_t copied() const { return cut_->cut; }
-  void finish_cut(std::vector<std::byte> coordinator);
+  std::uint64_t copied() const { return snapshot_->snapshot; }
+  void finish_snapshot(std::vector<std::byte> coordinator);
 
   bool is_serving() const noexcept { return is_serving_; }
   bool is_finished() const noexcept { return is_finished_; }
@@ -87,7 +87,7 @@ class ScheduledServer {
   std::vector<TrainingPush> applied_;
   std::uint64_t version_ = 1;
   std::optional<std::uint64_t> frozen_;  // the snapshot for which pushes are held
-  std::optional<wire::CutT> cut_;
+  std::optional<wire::SnapshotT> snapshot_;
   bool has_copied_ = false;
   std::map<std::uint64_t, Copy> copies_;
   std::vector<ServerEvent> events_;

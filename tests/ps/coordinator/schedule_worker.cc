@@ -110,9 +110,9 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       is_dismissed_ = is_dismissed_ || leases.finished;
       return;
     }
-    case wire::Body::Appointment:
-      assignments.push_back(*body.AsAppointment());
-      undone_.push_back(body.AsAppointment()->cut);
+    case wire::Body::Assignment:
+      assignments.push_back(*body.AsAssignment());
+      undone_.push_back(body.AsAssignment()->snapshot);
       return;
     case wire::Body::RollBack:
       server_0_incarnation_ = body.AsRollBack()->incarnation;
@@ -207,8 +207,8 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
   }
   if (!undone_.empty()) {
     can.emplace_back([this] {
-      wire::AppointmentDoneT done;
-      done.cut = undone_.front();
+      wire::AssignmentDoneT done;
+      done.snapshot = undone_.front();
       undone_.pop_front();
       send(done);
     });

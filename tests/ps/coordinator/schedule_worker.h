@@ -37,9 +37,9 @@ class ScheduledWorker {
   bool is_training() const noexcept { return stage_ == Stage::kTraining; }
   bool has_left() const noexcept { return stage_ == Stage::kLeft; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  std::deque<wire::MessageT> sent;              // messages in transit to server 0
-  std::deque<wire::MessageT> inbox;             // received messages, not yet processed
-  std::vector<wire::AppointmentT> assignments;  // all evaluations and checkpoints to make
+  std::deque<wire::MessageT> sent;             // messages in transit to server 0
+  std::deque<wire::MessageT> inbox;            // received messages, not yet processed
+  std::vector<wire::AssignmentT> assignments;  // all evaluations and checkpoints to make
 
  private:
   enum class Stage : std::uint8_t { kRegistering, kConnecting, kReady, kTraining, kLeft };

@@ -84,7 +84,7 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   job.send(worker(0), wire::ReadyT{});
   job.coordinator->request_snapshot();
   job.collect();
-  EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, (std::uint64_t{1} << 32U) + 1);
+  EXPECT_EQ(job.take<wire::FreezeT>(server(0))->snapshot, (std::uint64_t{1} << 32U) + 1);
 }
 
 TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
@@ -154,19 +154,19 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   // Worker 1 reconnects after the servers and worker 0 have rolled back.
   EXPECT_EQ(job.roll_back(0), 1U);
   EXPECT_EQ(job.roll_back(1), 1U);
-  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->snapshot, 1U);
   job.send_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   hello = job.worker_hello(1);
   hello.incarnation = 1;
   job.send_hello(hello);
-  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->snapshot, 1U);
   job.send_ready(1);
   EXPECT_EQ(job.take<wire::StartT>(worker(0))->step, 1);
   EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
 }
 
-// The file of shard 0 is written when its values are copied, which is after Freeze and Cut.
+// The file of shard 0 is written when its values are copied, which is after Freeze and Snapshot.
 TEST(RestartedServer0, CountsExactlyTheBatchesThatAreInTheCopy) {
   JobCase before(make_declaration(Consistency::kSsp), 1, true);
   before.start();

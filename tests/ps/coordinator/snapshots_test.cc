@@ -23,19 +23,19 @@ TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
   job.coordinator->request_snapshot();
   job.collect();
   wire::FrozenT frozen;
-  frozen.cut = job.take<wire::FreezeT>(server(0))->cut;
+  frozen.snapshot = job.take<wire::FreezeT>(server(0))->snapshot;
   frozen.entries = {{0, 1, 1}, {1, 1, 4}};
   job.send(server(0), frozen);
-  EXPECT_FALSE(job.take<wire::CutT>(server(0)));
+  EXPECT_FALSE(job.take<wire::SnapshotT>(server(0)));
   frozen.entries = {
       {0, 1, 2}, {1, 1, 3}, {1, 9, 99}};  // worker 1's entry 9 is an unknown incarnation
   job.send(server(1), frozen);
   for (int s = 0; s < 2; ++s) {
-    const auto cut = job.take<wire::CutT>(server(s));
-    ASSERT_TRUE(cut);
-    EXPECT_EQ(entries_of(*cut), (std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 4}}));
-    EXPECT_TRUE(cut->to_file);
-    EXPECT_TRUE(cut->with_slots);
+    const auto snapshot = job.take<wire::SnapshotT>(server(s));
+    ASSERT_TRUE(snapshot);
+    EXPECT_EQ(entries_of(*snapshot), (std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 4}}));
+    EXPECT_TRUE(snapshot->to_file);
+    EXPECT_TRUE(snapshot->with_slots);
   }
 }
 
@@ -51,7 +51,7 @@ TEST(Snapshots, AreReleasedWhenCopiedAndAllPushesAreReported) {
   job.trained(0, 1, batch);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
-  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(0)));
+  EXPECT_FALSE(job.take<wire::AssignmentT>(worker(0)));
 }
 
 TEST(Snapshots, AreVoidIfAServerCannotWriteItsFileAndMadeAgainAtTheNextInterval) {
@@ -63,8 +63,8 @@ TEST(Snapshots, AreVoidIfAServerCannotWriteItsFileAndMadeAgainAtTheNextInterval)
     job.collect();
     job.freeze_all({{0, 1, 1}});
     for (int s = 0; s < 2; ++s) {
-      wire::CutDoneT done;
-      done.cut = job.take<wire::CutT>(server(s))->cut;
+      wire::SnapshotDoneT done;
+      done.snapshot = job.take<wire::SnapshotT>(server(s))->snapshot;
       done.not_written = is_disk_full && s == 1;
       job.send(server(s), std::move(done));
     }
@@ -96,7 +96,7 @@ TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
   job.collect();
   job.lose(worker(1));
   job.freeze_all({{0, 1, 0}, {1, 1, 1}});
-  EXPECT_EQ(job.take<wire::CutT>(server(0))->entries.size(), 1U);
+  EXPECT_EQ(job.take<wire::SnapshotT>(server(0))->entries.size(), 1U);
 }
 
 // Server 0 may receive the replacement's Hello after it has frozen.
@@ -106,13 +106,13 @@ TEST(Snapshots, CountThePushesOfAWorkerThatIsReplacedDuringFreeze) {
   const SampleRange batch = job.lease(1);
   job.coordinator->request_snapshot();
   job.collect();
-  const std::uint64_t cut = job.received[server(0)].back().body.AsFreeze()->cut;
+  const std::uint64_t snapshot = job.received[server(0)].back().body.AsFreeze()->snapshot;
   job.trained(1, 1, batch);
   job.lose(worker(1));
   job.send_hello(job.worker_hello(1));
   job.freeze_all({{1, 1, 1}});
   Coordinator again({.nonce = "n", .servers = 1});
-  again.restore(job.coordinator->save(cut).value());
+  again.restore(job.coordinator->save(snapshot).value());
   EXPECT_EQ(again.status().samples, 2);
 }
 
@@ -153,11 +153,11 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   const SampleRange next = job.lease(1);
   job.freeze_all({{0, 1, 5}, {1, 1, 1}});
   job.trained(1, 2, next);  // worker 1's push 2 comes after the snapshot
-  wire::CutDoneT done;
-  done.cut = job.take<wire::CutT>(server(0))->cut;
+  wire::SnapshotDoneT done;
+  done.snapshot = job.take<wire::SnapshotT>(server(0))->snapshot;
   done.staleness.push_back(std::make_unique<wire::StalenessT>(staleness(1, {1, 0, 1}, 2.0, 2)));
   job.send(server(0), std::move(done));
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->evaluates);
   EXPECT_TRUE(assignment->writes_checkpoint);
@@ -175,7 +175,7 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   EXPECT_EQ(job.coordinator->status().staleness_mean, 1.0);
   EXPECT_EQ(job.coordinator->status().step, 7);
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(0)));
-  finish_assignment(job, 0, assignment->cut);
+  finish_assignment(job, 0, assignment->snapshot);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
@@ -194,12 +194,12 @@ TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
   job.train(0, 2);
   job.freeze_all({{0, 1, 2}});
   job.copy_all();
-  const auto first = job.take<wire::AppointmentT>(worker(0));
+  const auto first = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->rules, (std::vector<double>{1.0, 7.0}));
   EXPECT_TRUE(first->writes_checkpoint);
-  wire::AppointmentDoneT done;
-  done.cut = first->cut;
+  wire::AssignmentDoneT done;
+  done.snapshot = first->snapshot;
   done.rules = {0.5, 9.0};
   job.send(worker(0), done);
   EXPECT_EQ(job.coordinator->status().learning_rate_factor, 0.5);
@@ -207,7 +207,7 @@ TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
   job.train(0, 4);
   job.freeze_all({{0, 1, 4}});
   job.copy_all();
-  const auto second = job.take<wire::AppointmentT>(worker(0));
+  const auto second = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->rules, (std::vector<double>{0.5, 9.0}));
 }
@@ -220,11 +220,11 @@ TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
   job.train(0, 1);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  ASSERT_TRUE(job.take<wire::AppointmentT>(worker(0)));
+  ASSERT_TRUE(job.take<wire::AssignmentT>(worker(0)));
   wire::FailingT failing;
   failing.reason = "no space left";
   job.send(worker(0), std::move(failing));
-  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(1)));
+  EXPECT_FALSE(job.take<wire::AssignmentT>(worker(1)));
   ASSERT_TRUE(job.coordinator->failure());
   EXPECT_TRUE(contains(*job.coordinator->failure(), "no space left"));
 }
@@ -250,10 +250,10 @@ TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {
   job.train(0, 4);
   job.freeze_all({{0, 1, 4}});
   job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->evaluates);
-  finish_assignment(job, 0, assignment->cut);
+  finish_assignment(job, 0, assignment->snapshot);
   job.train(0, 5);
   job.train(0, 6);  // ends epoch 0
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
@@ -285,17 +285,17 @@ TEST(Snapshots, CombinePurposesThatBecomeDueTogether) {
   for (std::uint64_t step = 3; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 2}});
   job.copy_all();
-  const auto first = job.take<wire::AppointmentT>(worker(0));
+  const auto first = job.take<wire::AssignmentT>(worker(0));
   EXPECT_TRUE(first->writes_checkpoint);
   EXPECT_FALSE(first->evaluates);
-  finish_assignment(job, 0, first->cut);
+  finish_assignment(job, 0, first->snapshot);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  const auto second = job.take<wire::AppointmentT>(worker(0));
+  const auto second = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(second);
   EXPECT_TRUE(second->writes_checkpoint);
   EXPECT_TRUE(second->evaluates);
-  finish_assignment(job, 0, second->cut);
+  finish_assignment(job, 0, second->snapshot);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
 }
 
@@ -305,20 +305,20 @@ TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
   job.train(0, 1);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  const auto checkpoint = job.take<wire::AppointmentT>(worker(0));
+  const auto checkpoint = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(checkpoint);
   job.coordinator->request_snapshot();
-  finish_assignment(job, 0, checkpoint->cut);
+  finish_assignment(job, 0, checkpoint->snapshot);
   job.freeze_all({});
   // The snapshot takes longer than the interval, so it is still being written when the next one is
   // due.
   job.coordinator->request_snapshot();
   for (int s = 0; s < 2; ++s) {
-    const auto cut = job.take<wire::CutT>(server(s));
-    ASSERT_TRUE(cut);
-    EXPECT_TRUE(cut->to_file);
-    wire::CutDoneT done;
-    done.cut = cut->cut;
+    const auto snapshot = job.take<wire::SnapshotT>(server(s));
+    ASSERT_TRUE(snapshot);
+    EXPECT_TRUE(snapshot->to_file);
+    wire::SnapshotDoneT done;
+    done.snapshot = snapshot->snapshot;
     job.send(server(s), std::move(done));
   }
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
@@ -331,13 +331,13 @@ TEST(Snapshots, AreAssignedToTheNextWorkerIfTheFirstIsLost) {
   job.train(0, 1);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  const auto first = job.take<wire::AppointmentT>(worker(0));
+  const auto first = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(first);
   job.lose(worker(0));
-  const auto second = job.take<wire::AppointmentT>(worker(1));
+  const auto second = job.take<wire::AssignmentT>(worker(1));
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->cut, first->cut);
-  finish_assignment(job, 1, second->cut);
+  EXPECT_EQ(second->snapshot, first->snapshot);
+  finish_assignment(job, 1, second->snapshot);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
@@ -347,13 +347,13 @@ TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
   job.train(0, 1);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  const auto first = job.take<wire::AppointmentT>(worker(0));
+  const auto first = job.take<wire::AssignmentT>(worker(0));
   wire::HelloT hello = job.worker_hello(0);
   hello.incarnation = 1;
   job.send_hello(hello);
-  const auto again = job.take<wire::AppointmentT>(worker(0));
+  const auto again = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->cut, first->cut);
+  EXPECT_EQ(again->snapshot, first->snapshot);
 }
 
 TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
@@ -365,10 +365,10 @@ TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
   job.copy_all();
   job.clear_messages();
   job.train(0, 1);
-  const std::uint64_t first = job.take<wire::FreezeT>(server(0))->cut;
+  const std::uint64_t first = job.take<wire::FreezeT>(server(0))->snapshot;
   job.lose(server(1));
   const auto release = job.take<wire::ReleaseT>(server(0));
-  EXPECT_EQ(release->cut, first);
+  EXPECT_EQ(release->snapshot, first);
   EXPECT_TRUE(release->is_void);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   wire::HelloT hello = job.server_hello(1);
@@ -377,7 +377,7 @@ TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
   job.roll_back(1);
   const auto again = job.take<wire::FreezeT>(server(0));
   ASSERT_TRUE(again);
-  EXPECT_GT(again->cut, first);
+  EXPECT_GT(again->snapshot, first);
 }
 
 }  // namespace

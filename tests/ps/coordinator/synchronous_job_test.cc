@@ -65,7 +65,7 @@ TEST(SynchronousJob, MakesSnapshotsForFilesOnly) {
   job.collect();
   job.freeze_all({{0, 1, 12}, {1, 1, 12}});
   job.copy_all();
-  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(0)));
+  EXPECT_FALSE(job.take<wire::AssignmentT>(worker(0)));
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
@@ -113,9 +113,9 @@ TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
 TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
   JobCase job(synchronous_declaration(), 2, true);
   job.start();
-  const std::uint64_t cut = job.make_snapshot({});
+  const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
-  job.restart_server(1, {cut});
+  job.restart_server(1, {snapshot});
   job.send(worker(1), wire::LeavingT{});
   job.roll_back(0);
   job.roll_back(1);
@@ -147,8 +147,8 @@ TEST(SynchronousJob, RollsBackWithARestartedServer) {
   EXPECT_EQ(job.roll_back(0), 1U);
   EXPECT_FALSE(job.take<wire::RollBackT>(worker(0)));
   EXPECT_EQ(job.roll_back(1), 1U);
-  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
-  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->snapshot, 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->snapshot, 1U);
   job.send_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   job.send_ready(1);

@@ -29,7 +29,7 @@ TEST(AStalenessHistogramInAMessage, TakesBoundedMemoryWhateverTheMessageSays) {
 
 // With a count for each staleness up to 1,023, this message had 8 MB.
 TEST(ACompleteSnapshotOfThousandWorkers, IsReportedInASmallMessage) {
-  wire::CutDoneT done;
+  wire::SnapshotDoneT done;
   for (WorkerId worker = 0; worker < 1000; ++worker) {
     StalenessHistogram histogram;
     for (std::uint64_t staleness = 700; staleness < 1300; ++staleness) histogram.add(staleness);

@@ -94,7 +94,7 @@ TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
   WorkerConnection stranger(service.context, service.data.port(), "guessed");
   wire::WriteT write;
   write.version = 7;
-  wire::ReadCutT read;
+  wire::ReadSnapshotT read;
   ::testing::internal::CaptureStderr();
   for (const std::uint64_t token : {std::uint64_t{0}, worker.session, worker.session + 1}) {
     stranger.session = token;

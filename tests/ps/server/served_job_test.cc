@@ -44,7 +44,7 @@ int train_until_finished(TestWorker& worker) {
     ++steps;
   }
   while (const auto assignment = worker.client->wait_assignment()) {
-    worker.client->complete_assignment(assignment->cut);
+    worker.client->complete_assignment(assignment->snapshot);
   }
   return steps;
 }

@@ -23,11 +23,11 @@ TEST(ServerDuties, IgnoreMessagesThatLackADeclaration) {
   ServerDuties duties(options, data, [](const std::string&) {});
   duties.on_message(wire::make_message(wire::DeclaredT()));
   wire::FreezeT freeze;
-  freeze.cut = 1;
+  freeze.snapshot = 1;
   duties.on_message(wire::make_message(freeze));
-  wire::CutT cut;
-  cut.cut = 1;
-  duties.on_message(wire::make_message(std::move(cut)));
+  wire::SnapshotT snapshot;
+  snapshot.snapshot = 1;
+  duties.on_message(wire::make_message(std::move(snapshot)));
   EXPECT_TRUE(duties.take_replies().empty());
 }
 
@@ -75,45 +75,45 @@ class ServerDutiesWithFiles : public ::testing::Test {
   }
   // Freezes the shard and makes this snapshot, which stays published. Returns whether the server
   // could write it.
-  bool copy(ServerDuties& duties, wire::CutT cut) {
+  bool copy(ServerDuties& duties, wire::SnapshotT snapshot) {
     wire::FreezeT freeze;
-    freeze.cut = cut.cut;
+    freeze.snapshot = snapshot.snapshot;
     duties.on_message(wire::make_message(freeze));
     EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
-    duties.on_message(wire::make_message(std::move(cut)));
-    const std::optional<wire::CutDoneT> done = reply<wire::CutDoneT>(duties, data_);
+    duties.on_message(wire::make_message(std::move(snapshot)));
+    const std::optional<wire::SnapshotDoneT> done = reply<wire::SnapshotDoneT>(duties, data_);
     EXPECT_TRUE(done);
     return done && !done->not_written;
   }
   // Makes a snapshot that is written to a file, and releases it. Returns whether the server could
   // write the file.
-  bool make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
-    wire::CutT cut;
-    cut.cut = number;
-    cut.to_file = true;
-    const bool is_written = copy(duties, std::move(cut));
+  bool write_snapshot(ServerDuties& duties, std::uint64_t number, bool is_void) {
+    wire::SnapshotT snapshot;
+    snapshot.snapshot = number;
+    snapshot.to_file = true;
+    const bool is_written = copy(duties, std::move(snapshot));
     wire::ReleaseT release;
-    release.cut = number;
+    release.snapshot = number;
     release.is_void = is_void;
     duties.on_message(wire::make_message(release));
     return is_written;
   }
   // Makes a snapshot that is not written to a file, and leaves it published.
-  void publish_cut(ServerDuties& duties, std::uint64_t number, bool with_slots) {
-    wire::CutT cut;
-    cut.cut = number;
-    cut.with_slots = with_slots;
-    copy(duties, std::move(cut));
+  void publish_snapshot(ServerDuties& duties, std::uint64_t number, bool with_slots) {
+    wire::SnapshotT snapshot;
+    snapshot.snapshot = number;
+    snapshot.with_slots = with_slots;
+    copy(duties, std::move(snapshot));
   }
-  void damage_values(std::uint64_t cut) const {
-    std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
+  void damage_values(std::uint64_t snapshot) const {
+    std::fstream file(options_.snapshot_dir / ("shard-0-" + std::to_string(snapshot) + ".snapshot"),
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(-20, std::ios::end);  // a place before the 8-byte checksum
     file.write("\x7f\x7f\x7f\x7f", 4);
   }
-  std::optional<wire::RollBackT> roll_back(ServerDuties& duties, std::uint64_t cut) {
+  std::optional<wire::RollBackT> roll_back(ServerDuties& duties, std::uint64_t snapshot) {
     wire::RollBackT back;
-    back.cut = cut;
+    back.snapshot = snapshot;
     duties.on_message(wire::make_message(back));
     return reply<wire::RollBackT>(duties, data_);
   }
@@ -125,9 +125,9 @@ class ServerDutiesWithFiles : public ::testing::Test {
 TEST_F(ServerDutiesWithFiles, RemoveFilesOfVoidSnapshots) {
   ServerDuties duties = start();
   declare(duties, 1);
-  make_cut(duties, 1, false);
-  make_cut(duties, 2, false);
-  make_cut(duties, 3, true);
+  write_snapshot(duties, 1, false);
+  write_snapshot(duties, 2, false);
+  write_snapshot(duties, 3, true);
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
   ASSERT_TRUE(roll_back(duties, 1));
   EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
@@ -136,19 +136,19 @@ TEST_F(ServerDutiesWithFiles, RemoveFilesOfVoidSnapshots) {
 TEST_F(ServerDutiesWithFiles, GoOnWithoutASnapshotThatCannotBeWritten) {
   ServerDuties duties = start();
   declare(duties, 1);
-  EXPECT_TRUE(make_cut(duties, 1, false));
+  EXPECT_TRUE(write_snapshot(duties, 1, false));
   // A folder under the name of the temporary file is in its way, as a full disk would be.
   const std::filesystem::path in_the_way =
-      options_.snapshot_dir / ("shard-0-cut-2.snapshot.tmp" + std::to_string(getpid()));
+      options_.snapshot_dir / ("shard-0-2.snapshot.tmp" + std::to_string(getpid()));
   std::filesystem::create_directory(in_the_way);
   ::testing::internal::CaptureStderr();
-  EXPECT_FALSE(make_cut(duties, 2, true));
+  EXPECT_FALSE(write_snapshot(duties, 2, true));
   const std::string logged = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(contains(logged, "snapshot 2 was not written: write "));
   EXPECT_FALSE(duties.failure());
   EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
   std::filesystem::remove(in_the_way);
-  EXPECT_TRUE(make_cut(duties, 3, false));
+  EXPECT_TRUE(write_snapshot(duties, 3, false));
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 3}));
 }
 
@@ -158,9 +158,9 @@ TEST_F(ServerDutiesWithFiles, WriteIntoARemovedFolderOnceItIsLockedAgain) {
   };
   ServerDuties duties = start();
   declare(duties, 1);
-  EXPECT_TRUE(make_cut(duties, 1, false));
+  EXPECT_TRUE(write_snapshot(duties, 1, false));
   std::filesystem::remove_all(options_.snapshot_dir);
-  EXPECT_TRUE(make_cut(duties, 2, false));
+  EXPECT_TRUE(write_snapshot(duties, 2, false));
   EXPECT_EQ(duties.snapshots(), (Snapshots{2}));
 }
 
@@ -171,12 +171,12 @@ TEST_F(ServerDutiesWithFiles, LeaveAFolderAloneThatAnotherJobHasTaken) {
   };
   ServerDuties duties = start();
   declare(duties, 1);
-  EXPECT_TRUE(make_cut(duties, 1, false));
+  EXPECT_TRUE(write_snapshot(duties, 1, false));
   is_lost = true;
-  const auto theirs = options_.snapshot_dir / "shard-0-cut-2.snapshot";
+  const auto theirs = options_.snapshot_dir / "shard-0-2.snapshot";
   std::ofstream(theirs) << "of another job";
   ::testing::internal::CaptureStderr();
-  EXPECT_FALSE(make_cut(duties, 2, true));
+  EXPECT_FALSE(write_snapshot(duties, 2, true));
   const std::string logged = ::testing::internal::GetCapturedStderr();
   EXPECT_TRUE(contains(logged,
                        "snapshot 2 was not written: another run is using this folder; no older "
@@ -184,14 +184,15 @@ TEST_F(ServerDutiesWithFiles, LeaveAFolderAloneThatAnotherJobHasTaken) {
   wire::FinishedT finished;
   duties.on_message(wire::make_message(std::move(finished)));
   EXPECT_TRUE(std::filesystem::exists(theirs));
-  EXPECT_TRUE(std::filesystem::exists(options_.snapshot_dir / "shard-0-cut-1.snapshot"));
+  EXPECT_TRUE(std::filesystem::exists(options_.snapshot_dir / "shard-0-1.snapshot"));
 }
 
 TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   {
     ServerDuties before = start();
     declare(before, 1);
-    for (std::uint64_t cut = 1; cut <= 3; ++cut) make_cut(before, cut, false);
+    for (std::uint64_t snapshot = 1; snapshot <= 3; ++snapshot)
+      write_snapshot(before, snapshot, false);
   }
   damage_values(1);
   damage_values(3);
@@ -201,7 +202,7 @@ TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   const std::optional<wire::RollBackT> damaged = roll_back(duties, 3);
   ASSERT_TRUE(damaged);
   EXPECT_TRUE(damaged->lost);
-  EXPECT_EQ(damaged->cut, 3U);
+  EXPECT_EQ(damaged->snapshot, 3U);
   EXPECT_FALSE(duties.failure());
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
   const std::optional<wire::RollBackT> sound = roll_back(duties, 2);
@@ -213,11 +214,11 @@ TEST_F(ServerDutiesWithFiles, CountTheStepsThatARollBackTakesBack) {
   std::string notes;
   ServerDuties duties(options_, data_, [&](const std::string& line) { notes += line + "\n"; });
   declare(duties, 1);
-  make_cut(duties, 1, false);
+  write_snapshot(duties, 1, false);
   for (const int steps : {-1, 0, 1, 2}) {
     for (const bool is_redone : {true, false}) {
       wire::RollBackT back;
-      back.cut = 1;
+      back.snapshot = 1;
       back.steps = steps;
       back.redone = is_redone;
       duties.on_message(wire::make_message(back));
@@ -251,21 +252,21 @@ TEST_F(ServerDutiesWithFiles, CopySlotsOnlyIntoASnapshotThatWantsThem) {
       worker.receive<wire::ProbeAnswerT>();
     }
   };
-  wire::ReadCutT read;
-  read.cut = 1;
-  publish_cut(duties, 1, false);
+  wire::ReadSnapshotT read;
+  read.snapshot = 1;
+  publish_snapshot(duties, 1, false);
   await_publication();
   read.with_slots = true;
   worker.send(read);
   read.with_slots = false;
   worker.send(read);
-  EXPECT_FALSE(worker.receive<wire::CutValuesT>(1).with_slots) << "the first one is dropped";
-  publish_cut(duties, 2, true);
+  EXPECT_FALSE(worker.receive<wire::SnapshotValuesT>(1).with_slots) << "the first one is dropped";
+  publish_snapshot(duties, 2, true);
   await_publication();
-  read.cut = 2;
+  read.snapshot = 2;
   read.with_slots = true;
   worker.send(read);
-  EXPECT_TRUE(worker.receive<wire::CutValuesT>(3).with_slots);
+  EXPECT_TRUE(worker.receive<wire::SnapshotValuesT>(3).with_slots);
   EXPECT_EQ(data_.unfit_messages(), 1);
 }
 

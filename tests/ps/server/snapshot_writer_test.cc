@@ -37,19 +37,19 @@ class SnapshotFolderTest : public ::testing::Test {
 
 class SnapshotWriterTest : public SnapshotFolderTest {
  protected:
-  void write(std::uint64_t cut) {
-    write_file(cut);
-    wait_until([&] { return writer_.take_written() == cut; });
+  void write(std::uint64_t number) {
+    write_file(number);
+    wait_until([&] { return writer_.take_written() == number; });
   }
 
-  void write_file(std::uint64_t cut) {
+  void write_file(std::uint64_t number) {
     auto copy = std::make_shared<ServedSnapshot>();
-    copy->cut = cut;
+    copy->number = number;
     copy->state.values = make_host_tensor({1000}, DType::kF32);
-    copy->state.values.f32()[999] = static_cast<float>(cut);
+    copy->state.values.f32()[999] = static_cast<float>(number);
     writer_.write({.snapshot = copy,
                    .declaration = declaration_of({}),
-                   .coordinator = {static_cast<std::uint8_t>(cut)}});
+                   .coordinator = {static_cast<std::uint8_t>(number)}});
   }
 
   void wait_until(const std::function<bool()>& is_true) const {
@@ -60,14 +60,14 @@ class SnapshotWriterTest : public SnapshotFolderTest {
     }
   }
 
-  std::filesystem::path path_of(std::uint64_t cut) const {
-    return dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot");
+  std::filesystem::path path_of(std::uint64_t number) const {
+    return dir_ / ("shard-0-" + std::to_string(number) + ".snapshot");
   }
 
   // Damages the snapshot file: changes a byte of the values, or the byte at this offset of the
   // file.
-  void damage(std::uint64_t cut, std::optional<int> behind = std::nullopt) const {
-    std::fstream file(path_of(cut), std::ios::in | std::ios::out | std::ios::binary);
+  void damage(std::uint64_t number, std::optional<int> behind = std::nullopt) const {
+    std::fstream file(path_of(number), std::ios::in | std::ios::out | std::ios::binary);
     const auto seek = [&] {
       file.seekg(behind.value_or(-100), behind ? std::ios::beg : std::ios::end);
     };
@@ -83,7 +83,7 @@ class SnapshotWriterTest : public SnapshotFolderTest {
 using Snapshots = std::vector<std::uint64_t>;
 
 TEST_F(SnapshotWriterTest, KeepsTheNewestThreeValidFiles) {
-  for (std::uint64_t cut = 1; cut <= 4; ++cut) write(cut);
+  for (std::uint64_t number = 1; number <= 4; ++number) write(number);
   EXPECT_EQ(writer_.existing(), (Snapshots{2, 3, 4}));
   for (std::uint64_t given_up = 5; given_up <= 8; ++given_up) {
     write(given_up);
@@ -118,7 +118,7 @@ TEST_F(SnapshotWriterTest, KeepsItsFilesWhileNoDescriptorIsLeft) {
 }
 
 TEST_F(SnapshotWriterTest, RemovesVoidFilesInTheBackground) {
-  for (std::uint64_t cut = 1; cut <= 2; ++cut) write(cut);
+  for (std::uint64_t number = 1; number <= 2; ++number) write(number);
   // While the thread in the background reads snapshot 3, it waits for the bytes of this pipe.
   ASSERT_EQ(mkfifo(path_of(3).c_str(), 0600), 0);
   const int pipe = open(path_of(3).c_str(), O_RDWR | O_CLOEXEC);
@@ -126,9 +126,9 @@ TEST_F(SnapshotWriterTest, RemovesVoidFilesInTheBackground) {
   writer_.read_later(3);
   writer_.remove_all();
   EXPECT_TRUE(writer_.existing().empty());
-  for (const std::uint64_t cut : {1U, 2U}) {
-    EXPECT_FALSE(std::filesystem::exists(path_of(cut)));
-    EXPECT_TRUE(std::filesystem::exists(path_of(cut).string() + ".void")) << "not removed yet";
+  for (const std::uint64_t number : {1U, 2U}) {
+    EXPECT_FALSE(std::filesystem::exists(path_of(number)));
+    EXPECT_TRUE(std::filesystem::exists(path_of(number).string() + ".void")) << "not removed yet";
   }
   const std::vector<char> no_snapshot(100);
   EXPECT_EQ(::write(pipe, no_snapshot.data(), no_snapshot.size()), 100);
@@ -153,7 +153,7 @@ TEST_F(SnapshotWriterTest, ReadsInTheBackground) {
   writer_.read_later(1);
   wait_until(is_read);
   ASSERT_TRUE(file);
-  EXPECT_EQ(file->cut, 1U);
+  EXPECT_EQ(file->number, 1U);
   EXPECT_EQ(file->state.values.f32()[999], 1.0F);
   EXPECT_FALSE(writer_.failure());
   writer_.read_later(2);
@@ -173,15 +173,15 @@ TEST_F(SnapshotWriterTest, ReadsTheCoordinatorsPartDespiteDamagedValues) {
 }
 
 TEST_F(SnapshotWriterTest, RemovesTruncatedFilesAndDamagedHeadersAtTheStart) {
-  for (std::uint64_t cut = 1; cut <= 3; ++cut) write(cut);
+  for (std::uint64_t number = 1; number <= 3; ++number) write(number);
   damage(1, 60);
   std::filesystem::resize_file(path_of(2), std::filesystem::file_size(path_of(2)) - 1);
   ::testing::internal::CaptureStderr();
   const SnapshotWriter again(dir_, 0, "nonce");
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(again.existing(), (Snapshots{3}));
-  EXPECT_TRUE(contains(lines, "shard-0-cut-1.snapshot is damaged; it is removed",
-                       "shard-0-cut-2.snapshot is cut short"));
+  EXPECT_TRUE(contains(lines, "shard-0-1.snapshot is damaged; it is removed",
+                       "shard-0-2.snapshot is cut short"));
 }
 
 TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {

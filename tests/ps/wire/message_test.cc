@@ -81,8 +81,8 @@ TEST(Message, MayBeLong) {
 TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   constexpr int kWorkers = 512;
   ExchangedT exchanged;
-  CutDoneT done;
-  AppointmentT assignment;
+  SnapshotDoneT done;
+  AssignmentT assignment;
   for (int w = 0; w < kWorkers; ++w) {
     exchanged.texts.push_back(std::make_unique<TextT>());
     exchanged.texts.back()->text.assign(28 << 10, 7);
@@ -94,9 +94,9 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   const auto texts = decode(encode(make_message(std::move(exchanged))));
   ASSERT_TRUE(texts);
   EXPECT_EQ(texts->body.AsExchanged()->texts.back()->text.size(), std::size_t{28 << 10});
-  const auto cut = decode(encode(make_message(std::move(done))));
-  ASSERT_TRUE(cut);
-  EXPECT_EQ(cut->body.AsCutDone()->staleness.back()->worker, kWorkers - 1);
+  const auto snapshot = decode(encode(make_message(std::move(done))));
+  ASSERT_TRUE(snapshot);
+  EXPECT_EQ(snapshot->body.AsSnapshotDone()->staleness.back()->worker, kWorkers - 1);
   EXPECT_TRUE(decode(encode(make_message(std::move(assignment)))));
 }
 
@@ -137,9 +137,9 @@ TEST(Header, ThatIsTruncatedIsRefused) {
 TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
   MessageT message = make_message(ReadyT{});
   message.protocol = kProtocol + 1;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 4, expected 3");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 5, expected 4");
   message.protocol = 0;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 3");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 4");
 }
 
 TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
@@ -152,7 +152,7 @@ TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
   builder.AddOffset(Message::VT_BODY, text);
   builder.Finish(flatbuffers::Offset<Message>(builder.EndTable(start)), MessageIdentifier());
   EXPECT_EQ(problem_with(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()))),
-            "protocol 4, expected 3");
+            "protocol 5, expected 4");
 }
 
 TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {

@@ -28,12 +28,6 @@ DeclarationT declaration() {
         v.decays = true;
       })));
     }
-    d.tables.push_back(pointer(filled<RowTableT>([](RowTableT& t) {
-      t.name = "ads";
-      t.row_width = 16;
-      t.initialiser = "normal";
-      t.optimizer = "adagrad";
-    })));
     d.buckets = {BucketPlace(0, 100, 0), BucketPlace(100, 448, 1)};
     d.state_elements = 32;
     d.optimizer = "adam";
@@ -175,34 +169,34 @@ std::vector<MessageT> watch() {
   return all;
 }
 
-std::vector<MessageT> cuts() {
+std::vector<MessageT> snapshots() {
   std::vector<MessageT> all;
-  all.push_back(make_message(filled<FreezeT>([](FreezeT& f) { f.cut = 3; })));
+  all.push_back(make_message(filled<FreezeT>([](FreezeT& f) { f.snapshot = 3; })));
   all.push_back(make_message(filled<FrozenT>([](FrozenT& f) {
-    f.entries = {CutEntry(0, 1, 7), CutEntry(1, 1, 8)};
+    f.entries = {SnapshotEntry(0, 1, 7), SnapshotEntry(1, 1, 8)};
   })));
-  all.push_back(make_message(filled<CutT>([](CutT& c) {
-    c.cut = 3;
-    c.entries = {CutEntry(0, 1, 7)};
+  all.push_back(make_message(filled<SnapshotT>([](SnapshotT& c) {
+    c.snapshot = 3;
+    c.entries = {SnapshotEntry(0, 1, 7)};
     c.with_slots = c.to_file = true;
   })));
-  all.push_back(make_message(filled<CutDoneT>([](CutDoneT& c) {
-    c.cut = 3;
+  all.push_back(make_message(filled<SnapshotDoneT>([](SnapshotDoneT& c) {
+    c.snapshot = 3;
     c.staleness.push_back(pointer(staleness()));
   })));
-  all.push_back(make_message(filled<ReleaseT>([](ReleaseT& r) { r.cut = 3; })));
-  all.push_back(make_message(filled<AppointmentT>([](AppointmentT& a) {
-    a.cut = 3;
+  all.push_back(make_message(filled<ReleaseT>([](ReleaseT& r) { r.snapshot = 3; })));
+  all.push_back(make_message(filled<AssignmentT>([](AssignmentT& a) {
+    a.snapshot = 3;
     a.evaluates = a.writes_checkpoint = a.is_final = true;
     a.stopped_by = -1;
     a.untrained = {SampleRange(3, 0, 64)};
     a.loss = 0.5;
     a.staleness.push_back(pointer(staleness()));
   })));
-  all.push_back(make_message(filled<AppointmentDoneT>([](AppointmentDoneT& a) { a.cut = 3; })));
-  all.push_back(make_message(filled<RollBackT>([](RollBackT& r) { r.cut = 3; })));
-  all.push_back(make_message(filled<ReadCutT>([](ReadCutT& r) { r.bucket = 5; })));
-  all.push_back(make_message(filled<CutValuesT>([](CutValuesT& c) { c.state = true; })));
+  all.push_back(make_message(filled<AssignmentDoneT>([](AssignmentDoneT& a) { a.snapshot = 3; })));
+  all.push_back(make_message(filled<RollBackT>([](RollBackT& r) { r.snapshot = 3; })));
+  all.push_back(make_message(filled<ReadSnapshotT>([](ReadSnapshotT& r) { r.bucket = 5; })));
+  all.push_back(make_message(filled<SnapshotValuesT>([](SnapshotValuesT& c) { c.state = true; })));
   return all;
 }
 
@@ -259,7 +253,7 @@ std::vector<MessageT> steps() {
 
 std::vector<MessageT> sample_messages() {
   std::vector<MessageT> all;
-  for (auto part : {&meeting, &watch, &cuts, &steps}) {
+  for (auto part : {&meeting, &watch, &snapshots, &steps}) {
     for (MessageT& message : part()) all.push_back(std::move(message));
   }
   return all;

@@ -245,7 +245,7 @@ TEST(ASocketWithANonce, RefusesAnotherVersionInItsOwnProtocol) {
     problem += testing::internal::GetCapturedStderr();
     return old->foreign_messages() == 1;
   }));
-  EXPECT_TRUE(contains(problem, "protocol 2, expected 3"));
+  EXPECT_TRUE(contains(problem, "protocol 3, expected 4"));
 }
 
 TEST(ASocketWithANonce, NoticesAServerThatDoesNotAnswerTheGreeting) {

@@ -81,8 +81,8 @@ TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndContinuesWithNewValues) {
       },
       batches_in_order(AsynchronousCase::kSamples, AsynchronousCase::kBatch, 1));
   EXPECT_EQ(job_->events,
-            strings({"step 0:0", "step 0:16", "cut 3", "done 3", "refresh", "step 0:32",
-                     "step 0:48", "step 0:64", "cut 4", "done 4", "cut 7", "done 7"}));
+            strings({"step 0:0", "step 0:16", "read 3", "done 3", "refresh", "step 0:32",
+                     "step 0:48", "step 0:64", "read 4", "done 4", "read 7", "done 7"}));
   ASSERT_EQ(run_.metrics.evaluations.size(), 3U);
   EXPECT_EQ(run_.metrics.evaluations[0].step, 2);
   EXPECT_DOUBLE_EQ(run_.metrics.evaluations[0].epoch, 0.4);
@@ -120,7 +120,7 @@ TEST_F(AsynchronousLoop, WritesACheckpointThatTheSynchronousLoopResumes) {
   train([](ScriptedJob& job) {
     job.assignment_after_step[7] = {.snapshot_id = 1, .writes_checkpoint = true};
   });
-  EXPECT_NE(std::find(job_->events.begin(), job_->events.end(), "cut 1 with slots"),
+  EXPECT_NE(std::find(job_->events.begin(), job_->events.end(), "read 1 with slots"),
             job_->events.end());
   const auto resumed = run_.make_one_device();
   const auto path = newest_checkpoint(folder.path());

@@ -51,7 +51,7 @@ TEST_F(TwoReplicas, TrainTheirLeasesAndTheLastAssignedReplicaReports) {
   second_.assignments_at_end = {kLast};
   const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});
   EXPECT_EQ(first_.events, strings({"step 0:0"}));
-  EXPECT_EQ(second_.events, strings({"step 0:16", "step 0:32", "cut 7", "done 7"}));
+  EXPECT_EQ(second_.events, strings({"step 0:16", "step 0:32", "read 7", "done 7"}));
   EXPECT_TRUE(outcome.test);
   EXPECT_EQ(outcome.progress.at.step, 2) << "as the second one's job counts";
 }

@@ -23,7 +23,7 @@ TEST_F(AsynchronousStop, IsPassedOnAndTheLeasedBatchesAreTrained) {
         .snapshot_id = 9, .writes_checkpoint = true, .is_final = true, .stopped_by = kSigterm};
   });
   EXPECT_EQ(job_->events, strings({"step 0:0", "step 0:16", "stop 1", "step 0:32",
-                                   "cut 9 with slots", "done 9"}));
+                                   "read 9 with slots", "done 9"}));
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 3));
   EXPECT_FALSE(outcome.test);
@@ -58,14 +58,14 @@ TEST_F(AsynchronousStop, EndsAnEvaluation) {
   int polls = 0;
   bool evaluating = false;
   run_.stop = [&]() -> std::optional<std::string_view> {
-    evaluating = !job_->events.empty() && job_->events.back() == "cut 1";
+    evaluating = !job_->events.empty() && job_->events.back() == "read 1";
     return evaluating && ++polls == 3 ? std::optional<std::string_view>("SIGINT") : std::nullopt;
   };
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     job.assignment_after_step[2] = {.snapshot_id = 1, .evaluates = true};
   });
   EXPECT_EQ(job_->events,
-            strings({"step 0:0", "step 0:16", "cut 1", "stop 0", "done 1", "refresh"}));
+            strings({"step 0:0", "step 0:16", "read 1", "stop 0", "done 1", "refresh"}));
   EXPECT_TRUE(run_.metrics.evaluations.empty());
   EXPECT_EQ(outcome.stopped_by, "SIGINT");
 }
@@ -74,7 +74,7 @@ TEST_F(AsynchronousStop, DuringTheLastEvaluationHasACheckpoint) {
   const TemporaryFolder folder;
   run_.options.checkpoint_dir = folder.path();
   run_.stop = [&]() -> std::optional<std::string_view> {
-    if (job_->events.back() != "cut 7 with slots") return std::nullopt;
+    if (job_->events.back() != "read 7 with slots") return std::nullopt;
     return "SIGTERM";
   };
   const TrainOutcome outcome = train(

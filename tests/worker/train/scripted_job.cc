@@ -54,7 +54,7 @@ std::optional<ps::SampleRange> ScriptedJob::next_lease() {
 }
 
 void ScriptedJob::begin_step(const ps::SampleRange& batch) {
-  check(!open_cut_, "a step begins when the assignment is done");
+  check(!open_read_, "a step begins when the assignment is done");
   events.push_back("step " + std::to_string(batch.epoch) + ":" + std::to_string(batch.begin));
   trained.push_back(batch);
 }
@@ -95,22 +95,22 @@ Assignment ScriptedJob::as_of_now(Assignment assignment) const {
 }
 
 Snapshot ScriptedJob::read_snapshot(const Assignment& assignment, bool with_slots) {
-  events.push_back("cut " + std::to_string(assignment.snapshot_id) +
+  events.push_back("read " + std::to_string(assignment.snapshot_id) +
                    (with_slots ? " with slots" : ""));
-  open_cut_ = assignment.snapshot_id;
+  open_read_ = assignment.snapshot_id;
   Snapshot given = deep_copy(copy ? *copy : strategy_.snapshot());
   if (!with_slots) given.slots.clear();
   return given;
 }
 
 void ScriptedJob::done(const Assignment& assignment) {
-  check(open_cut_ == assignment.snapshot_id, "what is done is what was read");
-  open_cut_.reset();
+  check(open_read_ == assignment.snapshot_id, "what is done is what was read");
+  open_read_.reset();
   events.push_back("done " + std::to_string(assignment.snapshot_id));
 }
 
 void ScriptedJob::refresh() {
-  check(!open_cut_, "values are asked for when the assignment is done");
+  check(!open_read_, "values are asked for when the assignment is done");
   events.push_back("refresh");
 }
 

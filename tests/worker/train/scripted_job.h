@@ -38,7 +38,7 @@ class ScriptedJob final : public AsynchronousJob {
   std::function<void()> when_asked_to_stop = [] {};
 
   // The calls of the training loop so far, in order: "step 0:16" (epoch and first sample of the
-  // batch), "cut 1" or "cut 1 with slots" (a read of snapshot 1), "done 1", "refresh", "stop 1".
+  // batch), "read 1" or "read 1 with slots" (a read of snapshot 1), "done 1", "refresh", "stop 1".
   std::vector<std::string> events;
   std::vector<ps::SampleRange> trained;
 
@@ -64,7 +64,7 @@ class ScriptedJob final : public AsynchronousJob {
   bool stopping_ = false;
   JobStatus status_;
   ps::DataPosition position_;
-  std::optional<std::uint64_t> open_cut_;
+  std::optional<std::uint64_t> open_read_;
 };
 
 // A ScriptedStrategy is a strategy of one task that also has an AsynchronousJob for each replica;
