@@ -1,16 +1,17 @@
 // --strategy mirrored and multi-worker-mirrored: a copy of the variables on every replica. The
 // all-reduce of a bucket starts as soon as the bucket's gradients are complete, while the backward
 // pass goes on with earlier layers; then every replica makes the same update, of gradients that are
-// clipped by the norm of the sums. The two strategies
-// are one class with different collectives: mirrored joins the replicas of one process,
-// multi-worker-mirrored those of several. If GPUs sum the gradients (join_replicas.h), the model
-// starts the sums, and only the step's report passes through the host.
+// clipped by the norm of the sums. The two strategies are one class with different collectives:
+// mirrored joins the replicas of one process, multi-worker-mirrored those of several. If GPUs sum
+// the gradients (join_replicas.h), the model starts the sums, and only the step's report passes
+// through the host.
 #include <fmt/format.h>
 
 #include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
+#include "strategies/replica_update.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
 
@@ -21,9 +22,7 @@ namespace {
 class MirroredVariables final : public VariableStore {
  public:
   MirroredVariables(Replica& replica, const StrategyOptions& options)
-      : replica_(replica),
-        slots_(options.optimizer, replica.arena->layout().total()),
-        clip_norm_(options.clip_norm) {
+      : replica_(replica), update_(replica, options) {
     // The step report lies in front of arena index 0, as a trailer of the gradients. It is summed
     // together with the bucket that begins at index 0, which is pushed last.
     const Tensor& block = replica.collective->block();
@@ -34,7 +33,7 @@ class MirroredVariables final : public VariableStore {
     }
   }
 
-  void pull(const UpdateStep& update) override { update_ = update; }
+  void pull(const UpdateStep& update) override { update_.begin(update); }
   void wait_values(BucketId /*bucket*/) override {}
 
   void push(BucketId bucket, const StepReport& report) override {
@@ -49,18 +48,13 @@ class MirroredVariables final : public VariableStore {
   }
 
   StepReport commit() override {
-    ParameterArena& arena = *replica_.arena;
-    if (clip_norm_ > 0.0) {  // the norm is known when all sums are
+    if (update_.clips()) {  // the norm is known when all sums are
       for (const BucketSum& sum : sums_) wait(sum.work);
-      const Span span(replica_.trace, TraceKind::kUpdate);
-      replica_.backend->clip_gradients(arena, clip_norm_);
+      update_.clip();
     }
     for (std::size_t b = 0; b < sums_.size(); ++b) {
-      if (clip_norm_ <= 0.0) wait(sums_[b].work);
-      const Span span(replica_.trace, TraceKind::kUpdate);
-      replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
-                               arena.buckets()[b]);
-      arena.bump_version(static_cast<BucketId>(b));
+      if (!update_.clips()) wait(sums_[b].work);
+      update_.update(static_cast<BucketId>(b));
     }
     if (replica_.collective->size() == 1) return report_;
     const StepReport total = read_trailer(trailer());
@@ -73,7 +67,7 @@ class MirroredVariables final : public VariableStore {
     times.peers_wait_seconds = peers_wait_.waited_seconds();
     return times;
   }
-  const OptimizerSlots& slots() const noexcept { return slots_; }
+  const ReplicaUpdate& update() const noexcept { return update_; }
 
  private:
   struct BucketSum {
@@ -91,10 +85,8 @@ class MirroredVariables final : public VariableStore {
   }
 
   Replica& replica_;
-  OptimizerSlots slots_;
-  const double clip_norm_;
+  ReplicaUpdate update_;
   std::vector<BucketSum> sums_;  // the sum in progress of each bucket
-  UpdateStep update_;
   StepReport report_;
   PeersWait peers_wait_;
 };
@@ -104,11 +96,10 @@ class VariablesOnDevice final : public VariableStore {
  public:
   VariablesOnDevice(Replica& replica, const StrategyOptions& options)
       : replica_(replica),
-        slots_(options.optimizer, replica.arena->layout().total()),
-        clip_norm_(options.clip_norm),
+        update_(replica, options),
         trailer_(replica.collective->block().rows(0, kTrailerElements)) {}
 
-  void pull(const UpdateStep& update) override { update_ = update; }
+  void pull(const UpdateStep& update) override { update_.begin(update); }
   void wait_values(BucketId /*bucket*/) override {}
 
   void push(BucketId bucket, const StepReport& report) override {
@@ -122,14 +113,7 @@ class VariablesOnDevice final : public VariableStore {
 
   // Starts the update on the device, then waits for the step reports of the other replicas.
   StepReport commit() override {
-    {
-      const Span span(replica_.trace, TraceKind::kUpdate);
-      ParameterArena& arena = *replica_.arena;
-      if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
-      replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
-                               {0, arena.layout().total()});
-      arena.bump_all_versions();
-    }
+    update_.clip_and_update_all();
     if (replica_.collective->size() == 1) return report_;
     {
       const Span span(replica_.trace, TraceKind::kCommunication);
@@ -147,15 +131,13 @@ class VariablesOnDevice final : public VariableStore {
     times.bytes_received.reset();
     return times;
   }
-  const OptimizerSlots& slots() const noexcept { return slots_; }
+  const ReplicaUpdate& update() const noexcept { return update_; }
 
  private:
   Replica& replica_;
-  OptimizerSlots slots_;
-  const double clip_norm_;
+  ReplicaUpdate update_;
   Tensor trailer_;
   WorkId report_sum_ = 0;
-  UpdateStep update_;
   StepReport report_;
   PeersWait peers_wait_;
 };
@@ -185,15 +167,15 @@ class Mirrored final : public SynchronousStrategy {
   template <typename Variables>
   void add_variables(Replica& replica) {
     auto variables = std::make_unique<Variables>(replica, options());
-    slots_.push_back(&variables->slots());
+    updates_.push_back(&variables->update());
     replica.variables = std::move(variables);
   }
 
   std::vector<Snapshot::Slot> slots_of(const Replica& replica) const override {
-    return slots_[static_cast<std::size_t>(replica.index)]->named();
+    return updates_[static_cast<std::size_t>(replica.index)]->slots();
   }
 
-  std::vector<const OptimizerSlots*> slots_;  // slots of each replica; owned by its variables
+  std::vector<const ReplicaUpdate*> updates_;  // of each replica; owned by its variables
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "strategies/replica_update.h"
 #include "strategies/single_replica.h"
 #include "strategies/synchronous.h"
 
@@ -17,21 +18,13 @@ class DeviceVariables final : public VariableStore {
   // idle_seconds: see make_single_replica().
   DeviceVariables(Replica& replica, const StrategyOptions& options,
                   std::function<std::vector<double>()> idle_seconds)
-      : replica_(replica),
-        idle_seconds_(std::move(idle_seconds)),
-        slots_(options.optimizer, replica.arena->layout().total()),
-        clip_norm_(options.clip_norm) {}
+      : idle_seconds_(std::move(idle_seconds)), update_(replica, options) {}
 
-  void pull(const UpdateStep& update) override { update_ = update; }
+  void pull(const UpdateStep& update) override { update_.begin(update); }
   void wait_values(BucketId /*bucket*/) override {}
   void push(BucketId /*bucket*/, const StepReport& report) override { report_ = report; }
   StepReport commit() override {
-    const Span span(replica_.trace, TraceKind::kUpdate);
-    ParameterArena& arena = *replica_.arena;
-    if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
-    replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
-                             {0, arena.layout().total()});
-    arena.bump_all_versions();
+    update_.clip_and_update_all();
     return report_;
   }
   // The first stage of a pipeline waits for the others as a task waits for other tasks.
@@ -44,14 +37,11 @@ class DeviceVariables final : public VariableStore {
     return times;
   }
 
-  const OptimizerSlots& slots() const noexcept { return slots_; }
+  std::vector<Snapshot::Slot> slots() const { return update_.slots(); }
 
  private:
-  Replica& replica_;
   const std::function<std::vector<double>()> idle_seconds_;
-  OptimizerSlots slots_;
-  const double clip_norm_;
-  UpdateStep update_;
+  ReplicaUpdate update_;
   StepReport report_;
 };
 
@@ -71,7 +61,7 @@ class SingleReplica final : public SynchronousStrategy {
 
  private:
   std::vector<Snapshot::Slot> slots_of(const Replica& /*replica*/) const override {
-    return variables_->slots().named();
+    return variables_->slots();
   }
 
   DeviceVariables* variables_ = nullptr;  // belongs to the replica
