@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,6 +21,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "ps/net/wake_event.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/ring_all_reduce.h"
 #include "strategies/collective/ring_links.h"
@@ -32,8 +31,6 @@
 namespace syncopate {
 namespace {
 
-// Attempts to move bytes before poll(), about 20 us: waking a sleeping core takes 10 to 25 us.
-constexpr int kIdleAttempts = 30;
 // How long a rank whose connection broke waits to be told the cause by the membership or by the
 // previous rank.
 constexpr std::chrono::seconds kReasonTimeout{2};
@@ -53,12 +50,10 @@ class RingCollective final : public Collective {
   RingCollective(const Options& options, RingLinks links)
       : options_(options),
         block_(make_host_tensor({options.block_elements}, DType::kF32)),
-        work_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         ring_(std::move(links.bulk_to_next), std::move(links.bulk_from_previous), options.rank,
               options.size, operations_),
         messages_(std::move(links.small_to_next), std::move(links.small_from_previous),
                   options.rank, options.size) {
-    if (!work_event_) throw FileError(describe_errno("create", "an eventfd", errno));
     if (options.size == 1) return;
     communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
   }
@@ -66,7 +61,7 @@ class RingCollective final : public Collective {
   RingCollective& operator=(const RingCollective&) = delete;
   ~RingCollective() override {
     communication_.request_stop();
-    wake_communication();
+    work_event_.notify();
   }
 
   int rank() const noexcept override { return options_.rank; }
@@ -94,7 +89,7 @@ class RingCollective final : public Collective {
     operation.header.index = index;
     operation.begun = begun;
     submitted_.store(work);
-    if (communication_sleeps_.load()) wake_communication();
+    if (communication_sleeps_.load()) work_event_.notify();
     exposed_seconds_ += std::chrono::duration<double>(Clock::now() - begun).count();
     return work;
   }
@@ -262,20 +257,18 @@ class RingCollective final : public Collective {
       std::array<pollfd, 4> events = {
           pollfd{ring_.wants_to_send(submitted) ? ring_.to_next() : -1, POLLOUT, 0},
           pollfd{ring_.wants_to_receive(submitted) ? ring_.from_previous() : -1, POLLIN, 0},
-          pollfd{work_event_.get(), POLLIN, 0}, pollfd{abort_reason_.descriptor(), POLLIN, 0}};
+          pollfd{work_event_.descriptor(), POLLIN, 0},
+          pollfd{abort_reason_.descriptor(), POLLIN, 0}};
       (void)poll(events.data(), events.size(), -1);
     }
     communication_sleeps_.store(false);
-    eventfd_t drained = 0;
-    (void)eventfd_read(work_event_.get(), &drained);
+    work_event_.clear();
   }
-
-  void wake_communication() noexcept { (void)eventfd_write(work_event_.get(), 1); }
 
   const Options options_;
   Tensor block_;
   AbortReason abort_reason_;
-  FileDescriptor work_event_;
+  WakeEvent work_event_;
   RingAllReduce::Operations operations_;
   RingAllReduce ring_;     // used by the communication thread
   RingMessages messages_;  // used by the caller's thread

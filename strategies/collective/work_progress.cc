@@ -1,10 +1,8 @@
 #include "strategies/collective/work_progress.h"
 
 #include <immintrin.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
@@ -16,10 +14,6 @@ constexpr int kProgressSpins = 500;  // about 20 us, the time that waking a slee
 
 }  // namespace
 
-AbortReason::AbortReason() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_) throw FileError(describe_errno("create", "an eventfd", errno));
-}
-
 void AbortReason::set(std::string_view reason) noexcept {
   {
     const std::lock_guard lock(mutex_);
@@ -27,7 +21,7 @@ void AbortReason::set(std::string_view reason) noexcept {
     text_ = reason;
     is_set_.store(true, std::memory_order_release);
   }
-  (void)eventfd_write(event_.get(), 1);
+  event_.notify();
 }
 
 std::string AbortReason::text() const {

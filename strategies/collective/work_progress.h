@@ -10,17 +10,19 @@
 #include <string_view>
 
 #include "models/base/deadline.h"
-#include "models/base/file_descriptor.h"
+#include "ps/net/wake_event.h"
 #include "strategies/collective/collective.h"
 
 namespace syncopate {
+
+// How often a communication thread tries to move bytes before it sleeps in poll(): for about 20 us,
+// because waking a sleeping core takes 10 to 25 us.
+inline constexpr int kIdleAttempts = 30;
 
 // The reason why a collective was aborted. The first reason is kept, and every wait that begins
 // after it or is interrupted by it throws it. Thread-safe.
 class AbortReason {
  public:
-  AbortReason();  // throws FileError when no descriptor is left
-
   // Sets the reason why the collective is aborted, unless one is set already.
   void set(std::string_view reason) noexcept;
   bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
@@ -28,10 +30,10 @@ class AbortReason {
   // Throws PeerError(text()) when a reason to abort the collective is set.
   void throw_if_set() const;
   // Becomes readable when a reason to abort is set, for poll(2).
-  int descriptor() const noexcept { return event_.get(); }
+  int descriptor() const noexcept { return event_.descriptor(); }
 
  private:
-  FileDescriptor event_;
+  WakeEvent event_;
   std::atomic<bool> is_set_{false};
   mutable std::mutex mutex_;
   std::string text_;  // the reason; guarded by mutex_

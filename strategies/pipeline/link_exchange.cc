@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -18,9 +17,6 @@
 
 namespace syncopate {
 namespace {
-
-// Attempts to move bytes before poll(): waking a sleeping core takes 10 to 25 us.
-constexpr int kIdleTurns = 30;
 
 // Precedes the tensor of a micro-batch on the connection.
 struct TensorHeader {
@@ -166,10 +162,7 @@ class LinkExchange::Receiver {
   std::size_t done_bytes_ = 0;  // of the current micro-batch, header included
 };
 
-LinkExchange::LinkExchange(AbortReason& abort)
-    : abort_(abort), work_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!work_event_) throw FileError(describe_errno("create", "an eventfd", errno));
-}
+LinkExchange::LinkExchange(AbortReason& abort) : abort_(abort) {}
 
 LinkExchange::~LinkExchange() {
   communication_.request_stop();
@@ -195,7 +188,7 @@ void LinkExchange::start(Ring ring) {
   communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
 }
 
-void LinkExchange::wake() noexcept { (void)eventfd_write(work_event_.get(), 1); }
+void LinkExchange::wake() noexcept { work_event_.notify(); }
 
 void LinkExchange::communicate(const std::stop_token& stop) {
   pthread_setname_np(pthread_self(), "pipeline-link");
@@ -208,7 +201,7 @@ void LinkExchange::communicate(const std::stop_token& stop) {
 }
 
 void LinkExchange::move_bytes(const std::stop_token& stop) {
-  int idle_turns = 0;
+  int idle_attempts = 0;
   while (!stop.stop_requested() && !abort_.is_set()) {
     std::size_t moved = 0;
     for (const auto& receiver : receivers_) {
@@ -222,10 +215,10 @@ void LinkExchange::move_bytes(const std::stop_token& stop) {
       moved += sent;
     }
     if (moved > 0) {
-      idle_turns = 0;
-    } else if (++idle_turns >= kIdleTurns) {
+      idle_attempts = 0;
+    } else if (++idle_attempts >= kIdleAttempts) {
       sleep();
-      idle_turns = 0;
+      idle_attempts = 0;
     }
   }
 }
@@ -233,15 +226,14 @@ void LinkExchange::move_bytes(const std::stop_token& stop) {
 // Sleeps until a socket is ready, a stage sends, or the job ends. This wait has no deadline, since
 // those of the stages have one.
 void LinkExchange::sleep() {
-  std::vector<pollfd> events = {pollfd{work_event_.get(), POLLIN, 0},
+  std::vector<pollfd> events = {pollfd{work_event_.descriptor(), POLLIN, 0},
                                 pollfd{abort_.descriptor(), POLLIN, 0}};
   for (const auto& receiver : receivers_) events.push_back({receiver->socket(), POLLIN, 0});
   for (const auto& sender : senders_) {
     if (sender->wants_to_send()) events.push_back({sender->socket(), POLLOUT, 0});
   }
   (void)poll(events.data(), events.size(), -1);
-  eventfd_t drained = 0;
-  (void)eventfd_read(work_event_.get(), &drained);
+  work_event_.clear();
 }
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/file_descriptor.h"
+#include "ps/net/wake_event.h"
 #include "strategies/collective/ring_links.h"
 #include "strategies/collective/work_progress.h"
 #include "strategies/pipeline/counted_handover.h"
@@ -50,7 +51,7 @@ class LinkExchange {
   void sleep();
 
   AbortReason& abort_;
-  FileDescriptor work_event_;
+  WakeEvent work_event_;
   std::vector<std::shared_ptr<Sender>> senders_;
   std::vector<std::unique_ptr<Receiver>> receivers_;
   Ring ring_;
