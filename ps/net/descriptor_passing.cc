@@ -22,12 +22,6 @@ namespace {
 
 // The length of a listening socket's queue: all tasks of a job on this machine connect at once.
 constexpr int kUnixBacklog = 1024;
-// The most callers whose requests the server reads at the same time; further callers wait in the
-// listening socket's queue.
-constexpr std::size_t kMostCallers = 256;
-// The pause in milliseconds before a server with too many callers, or without free file
-// descriptors, accepts new callers again.
-constexpr int kFullMilliseconds = 100;
 
 struct AbstractAddress {
   sockaddr_un address{};
@@ -163,48 +157,34 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer) {
 
 DescriptorServer::DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
                                    std::chrono::nanoseconds timeout)
-    : listener_(std::move(listening)), longest_request_(longest_request), timeout_(timeout) {}
-
-bool DescriptorServer::is_full() const noexcept {
-  return lacks_descriptors_ || callers_.size() >= kMostCallers;
-}
+    : listener_(Listener(std::move(listening))),
+      longest_request_(longest_request),
+      timeout_(timeout) {}
 
 void DescriptorServer::add_to(std::vector<pollfd>& sockets) const {
-  // A full server gives poll() a negative descriptor, which is ignored: waiting callers would else
-  // wake it again and again.
-  sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
+  sockets.push_back({listener_.descriptor(callers_.size()), POLLIN, 0});
   for (const Caller& caller : callers_) {
     sockets.push_back({caller.connection.descriptor(), POLLIN, 0});
   }
 }
 
 int DescriptorServer::poll_milliseconds() const {
-  if (callers_.empty()) return is_full() ? kFullMilliseconds : -1;
+  const bool is_full = listener_.is_full(callers_.size());
+  if (callers_.empty()) return is_full ? CallerListener::kFullMilliseconds : -1;
   const int left = callers_.front().deadline.remaining_milliseconds();
-  return is_full() ? std::min(left, kFullMilliseconds) : left;
+  return is_full ? std::min(left, CallerListener::kFullMilliseconds) : left;
 }
 
 void DescriptorServer::accept() {
-  lacks_descriptors_ = false;
-  try {
-    while (!is_full()) {
-      std::optional<Connection> caller =
-          listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
-      if (!caller) return;
-      // Callers of other users, of which there may be any number, are refused here, so that they do
-      // not count among the callers.
-      if (!is_of_our_user(caller->descriptor())) {
-        warn_refused_caller("it belongs to another user");
-        continue;
-      }
-      caller->limit_payload(longest_request_);
-      callers_.push_back({*std::move(caller), Deadline::after(timeout_)});
+  while (std::optional<Connection> caller = listener_.accept(callers_.size())) {
+    // Callers of other users, of which there may be any number, are refused here, so that they do
+    // not count among the callers.
+    if (!is_of_our_user(caller->descriptor())) {
+      warn_refused_caller("it belongs to another user");
+      continue;
     }
-  } catch (const FileError& error) {
-    lacks_descriptors_ = true;
-    if (!std::exchange(has_warned_, true)) {
-      log(LogLevel::kWarning, fmt::format("{}; until then callers have to wait", error.what()));
-    }
+    caller->limit_payload(longest_request_);
+    callers_.push_back({*std::move(caller), Deadline::after(timeout_)});
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
+#include "ps/net/caller_listener.h"
 #include "ps/net/connection.h"
 
 namespace syncopate {
@@ -70,15 +71,12 @@ class DescriptorServer {
     Deadline deadline;
   };
 
-  bool is_full() const noexcept;
   void accept();
 
-  Listener listener_;
+  CallerListener listener_;
   std::uint32_t longest_request_;
   std::chrono::nanoseconds timeout_;
   std::vector<Caller> callers_;  // callers in the order in which they connected
-  bool lacks_descriptors_ = false;
-  bool has_warned_ = false;
 };
 
 }  // namespace syncopate

@@ -14,12 +14,7 @@
 namespace syncopate {
 namespace {
 
-// The most pending connections: a bound on the descriptors that port scanners can occupy. Further
-// connections wait in the socket's backlog.
-constexpr std::size_t kMaxSilent = 256;
 constexpr int kMostWarnings = 20;
-// How often room for new connections is checked while the set of pending connections is full.
-constexpr int kFullPollMilliseconds = 100;
 
 // Sends a frame of a few bytes, which every socket takes at once.
 void send_small(Connection& connection, const Frame& frame) {
@@ -49,14 +44,8 @@ PendingConnections::PendingConnections(Listener listener, std::string nonce,
       silence_timeout_(silence_timeout),
       greeting_timeout_(greeting_timeout) {}
 
-bool PendingConnections::is_full() const noexcept {
-  return lacks_descriptors_ || silent_.size() >= kMaxSilent;
-}
-
 void PendingConnections::add_to(std::vector<pollfd>& sockets) const {
-  // While no connection can be accepted, -1 replaces the listening socket, and poll() ignores it.
-  // Otherwise waiting connections would make poll() return at once.
-  sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
+  sockets.push_back({listener_.descriptor(silent_.size()), POLLIN, 0});
   for (const Silent& silent : silent_) {
     sockets.push_back({silent.connection.descriptor(), POLLIN, 0});
   }
@@ -66,7 +55,7 @@ int PendingConnections::poll_milliseconds(const Deadline& deadline) const {
   const int left = deadline.remaining_milliseconds();
   const bool has_greeting = std::ranges::any_of(
       silent_, [](const Silent& silent) { return silent.greeting_by.has_value(); });
-  return is_full() || has_greeting ? std::min(left, kFullPollMilliseconds) : left;
+  return is_full() || has_greeting ? std::min(left, CallerListener::kFullMilliseconds) : left;
 }
 
 std::vector<PendingConnections::Arrival> PendingConnections::receive() {
@@ -126,22 +115,10 @@ void PendingConnections::close_half_greeted() {
 }
 
 void PendingConnections::accept() {
-  lacks_descriptors_ = false;
-  try {
-    while (!is_full()) {
-      std::optional<Connection> connection =
-          listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
-      if (!connection) return;
-      connection->limit_payload(max_message_bytes_);
-      silent_.push_back(
-          {*std::move(connection), Deadline::after(silence_timeout_), std::nullopt, std::nullopt});
-    }
-  } catch (const FileError& error) {
-    lacks_descriptors_ = true;
-    if (!std::exchange(has_warned_, true)) {
-      log(LogLevel::kWarning,
-          fmt::format("{}; until then new connections have to wait", error.what()));
-    }
+  while (std::optional<Connection> connection = listener_.accept(silent_.size())) {
+    connection->limit_payload(max_message_bytes_);
+    silent_.push_back(
+        {*std::move(connection), Deadline::after(silence_timeout_), std::nullopt, std::nullopt});
   }
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ps/net/caller_listener.h"
 #include "ps/net/connection.h"
 #include "ps/net/greeting.h"
 
@@ -60,17 +61,15 @@ class PendingConnections {
   std::optional<Arrival> greet(Silent& silent);
   void close_half_greeted();
   void close_silent();
-  bool is_full() const noexcept;
+  bool is_full() const noexcept { return listener_.is_full(silent_.size()); }
 
-  Listener listener_;
+  CallerListener listener_;
   std::string nonce_;
   std::uint32_t max_message_bytes_;
   std::chrono::milliseconds silence_timeout_;
   std::chrono::milliseconds greeting_timeout_;
   std::vector<Silent> silent_;  // connections without a message, in the order of arrival
-  bool lacks_descriptors_ = false;
-  bool has_warned_ = false;
-  int rejected_ = 0;  // number of warn_rejected() calls
+  int rejected_ = 0;            // number of warn_rejected() calls
 };
 
 }  // namespace syncopate
