@@ -32,7 +32,7 @@ IoThread::IoThread(const ClientOptions& options, ClientState& state)
     : options_(options),
       state_(state),
       control_(state_, options_),
-      wake_registration_(readable_, {wake_.descriptor()}, kWake),
+      wake_registration_(readable_, {messages_.descriptor(), requests_.descriptor()}, kWake),
       control_registration_(readable_, control_.descriptors(), kControl) {
   for (int shard = 0; shard < options_.servers; ++shard) {
     links_.push_back(std::make_unique<ShardLink>(context_, readable_, state_, options_, shard));
@@ -48,31 +48,17 @@ IoThread::IoThread(const ClientOptions& options, ClientState& state)
 
 IoThread::~IoThread() {
   thread_.request_stop();
-  wake_.notify();
+  messages_.wake();
 }
 
-void IoThread::send_control(wire::MessageT message) {
-  {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-  }
-  wake_.notify();
-}
+void IoThread::send_control(wire::MessageT message) { messages_.post(std::move(message)); }
 
-void IoThread::send(std::vector<OutgoingRequest> requests) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (OutgoingRequest& request : requests) requests_.push_back(std::move(request));
-  }
-  wake_.notify();
-}
+void IoThread::send(std::vector<OutgoingRequest> requests) { requests_.post(std::move(requests)); }
 
 void IoThread::send(OutgoingRequest request) {
-  {
-    const std::lock_guard lock(mutex_);
-    requests_.push_back(std::move(request));
-  }
-  wake_.notify();
+  std::vector<OutgoingRequest> one;
+  one.push_back(std::move(request));
+  requests_.post(std::move(one));
 }
 
 void IoThread::run(const std::stop_token& stop) {
@@ -113,18 +99,12 @@ void IoThread::check_timeouts() {
 }
 
 void IoThread::process_queues() {
-  wake_.clear();
-  std::vector<wire::MessageT> messages;
-  std::vector<OutgoingRequest> requests;
-  {
-    const std::lock_guard lock(mutex_);
-    messages.swap(messages_);
-    requests.swap(requests_);
-  }
-  for (wire::MessageT& message : messages) send_and_remember(std::move(message));
-  for (OutgoingRequest& outgoing : requests) {
-    if (is_void(outgoing)) continue;
-    links_[static_cast<std::size_t>(outgoing.shard)]->send(std::move(outgoing.request));
+  for (wire::MessageT& message : messages_.take()) send_and_remember(std::move(message));
+  for (std::vector<OutgoingRequest>& together : requests_.take()) {
+    for (OutgoingRequest& outgoing : together) {
+      if (is_void(outgoing)) continue;
+      links_[static_cast<std::size_t>(outgoing.shard)]->send(std::move(outgoing.request));
+    }
   }
 }
 

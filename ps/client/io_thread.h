@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -15,8 +14,8 @@
 #include "ps/client/control_link.h"
 #include "ps/client/request_queue.h"
 #include "ps/client/shard_link.h"
+#include "ps/net/mailbox.h"
 #include "ps/net/readable_set.h"
-#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
 
@@ -63,11 +62,9 @@ class IoThread {
   const ClientOptions& options_;
   ClientState& state_;
   wire::Context context_{wire::io_threads_for(usable_cpu_count())};
-  ReadableSet readable_;  // the number of a shard's descriptors is the shard's
-  WakeEvent wake_;
-  std::mutex mutex_;
-  std::vector<wire::MessageT> messages_;   // GUARDED_BY(mutex_), for shard 0
-  std::vector<OutgoingRequest> requests_;  // GUARDED_BY(mutex_)
+  ReadableSet readable_;              // the number of a shard's descriptors is the shard's
+  Mailbox<wire::MessageT> messages_;  // for shard 0
+  Mailbox<std::vector<OutgoingRequest>> requests_;  // for all shards
   // Members that only the I/O thread uses.
   ControlLink control_;
   const ReadableSet::Registration wake_registration_;

@@ -20,17 +20,11 @@ SegmentMapper::SegmentMapper(std::string nonce, std::chrono::milliseconds timeou
 
 SegmentMapper::~SegmentMapper() {
   thread_.request_stop();
-  changed_.notify();
+  requests_.wake();
   thread_.join();
 }
 
-void SegmentMapper::map(Request request) {
-  {
-    const std::lock_guard lock(mutex_);
-    requests_.push_back(std::move(request));
-  }
-  changed_.notify();
-}
+void SegmentMapper::map(Request request) { requests_.post(std::move(request)); }
 
 void SegmentMapper::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
@@ -46,13 +40,7 @@ void SegmentMapper::run(const std::stop_token& stop) {
 }
 
 void SegmentMapper::call_workers() {
-  changed_.clear();
-  std::deque<Request> requests;
-  {
-    const std::lock_guard lock(mutex_);
-    requests.swap(requests_);
-  }
-  for (Request& request : requests) {
+  for (Request& request : requests_.take()) {
     std::optional<SegmentCall> call;
     try {
       call = SegmentCall::begin(request.segment, nonce_, request.elements);
@@ -69,7 +57,7 @@ void SegmentMapper::call_workers() {
 }
 
 void SegmentMapper::wait() {
-  std::vector<pollfd> sockets = {{changed_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> sockets = {{requests_.descriptor(), POLLIN, 0}};
   std::optional<Deadline> first;
   for (const Waiting& waiting : waiting_) {
     sockets.push_back({waiting.call.descriptor(), POLLIN, 0});

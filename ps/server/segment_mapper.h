@@ -9,7 +9,6 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -18,8 +17,8 @@
 
 #include "models/base/deadline.h"
 #include "models/tensor/parameter_arena.h"
+#include "ps/net/mailbox.h"
 #include "ps/net/segment.h"
-#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
 
@@ -65,9 +64,7 @@ class SegmentMapper {
 
   const std::string nonce_;
   const std::chrono::milliseconds timeout_;
-  std::mutex mutex_;
-  std::deque<Request> requests_;  // GUARDED_BY(mutex_)
-  WakeEvent changed_;
+  Mailbox<Request> requests_;
   // Used by the mapping thread only:
   std::list<Waiting> waiting_;
   std::deque<Unfilled> unfilled_;

@@ -1,11 +1,9 @@
 #include "strategies/cluster/membership_thread.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -76,20 +74,6 @@ std::vector<int> Aggregator::not_leaving() const {
   return missing_indices(leaving_, [](bool leaving) { return !leaving; });
 }
 
-MembershipQueue::MembershipQueue() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!wake_) throw FileError(describe_errno("create", "an eventfd", errno));
-}
-
-void MembershipQueue::post(Frame frame) {
-  {
-    const std::lock_guard lock(mutex_);
-    posted_.push_back(std::move(frame));
-  }
-  wake();
-}
-
-void MembershipQueue::wake() noexcept { eventfd_write(wake_.get(), 1); }
-
 std::vector<std::string> MembershipQueue::take_texts(std::size_t count, const Deadline& deadline) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, deadline.remaining(),
@@ -116,13 +100,6 @@ bool MembershipQueue::wait_until_closed(const Deadline& deadline) {
 bool MembershipQueue::is_interrupted() const {
   const std::lock_guard lock(mutex_);
   return interrupted_;
-}
-
-std::vector<Frame> MembershipQueue::take_posted() {
-  eventfd_t wakes = 0;
-  eventfd_read(wake_.get(), &wakes);
-  const std::lock_guard lock(mutex_);
-  return std::exchange(posted_, {});
 }
 
 void MembershipQueue::deliver_text(std::string text) {

@@ -17,10 +17,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "models/base/file_descriptor.h"
+#include "ps/net/mailbox.h"
 #include "ps/net/peer_silence.h"
 #include "strategies/cluster/failure_notice.h"
 #include "strategies/cluster/rendezvous.h"
@@ -54,11 +55,9 @@ class Aggregator {
 // uses the sockets. Thread-safe.
 class MembershipQueue {
  public:
-  MembershipQueue();  // throws FileError when no descriptor is left
-
   // The functions from here to is_interrupted() are called by the training thread.
-  void post(Frame frame);
-  void wake() noexcept;  // wakes the I/O thread
+  void post(Frame frame) { posted_.post(std::move(frame)); }
+  void wake() noexcept { posted_.wake(); }  // wakes the I/O thread
   // Waits for `count` texts of exchange(). Returns fewer at the deadline or after interrupt().
   std::vector<std::string> take_texts(std::size_t count, const Deadline& deadline);
   // Waits until every task has left. Returns false at the deadline or after interrupt().
@@ -68,8 +67,8 @@ class MembershipQueue {
   bool is_interrupted() const;
 
   // The functions from here to interrupt() are called by the I/O thread.
-  int wake_descriptor() const noexcept { return wake_.get(); }  // readable after post() or wake()
-  std::vector<Frame> take_posted();
+  int wake_descriptor() const noexcept { return posted_.descriptor(); }
+  std::vector<Frame> take_posted() { return posted_.take(); }
   void deliver_text(std::string text);
   void set_left();    // every task has left
   void set_closed();  // no connection is left
@@ -78,11 +77,10 @@ class MembershipQueue {
  private:
   void set(bool MembershipQueue::*flag);
 
-  FileDescriptor wake_;
+  Mailbox<Frame> posted_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // The queues and flags that both threads share, guarded by mutex_.
-  std::vector<Frame> posted_;
+  // The queue and flags that both threads share, guarded by mutex_.
   std::deque<std::string> texts_;
   bool left_ = false;
   bool closed_ = false;

@@ -1,0 +1,49 @@
+// Passes values from any thread to one thread that waits in poll(2), and wakes that thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "ps/net/wake_event.h"
+
+namespace syncopate {
+
+// Thread-safe; take() is called by one thread. The constructor throws FileError when no descriptor
+// is left.
+template <typename T>
+class Mailbox {
+ public:
+  // Readable after post() or wake(), until take().
+  int descriptor() const noexcept { return wake_.descriptor(); }
+  void post(T value) {
+    {
+      const std::lock_guard lock(mutex_);
+      values_.push_back(std::move(value));
+    }
+    wake();
+  }
+  // Wakes the receiver without a value.
+  void wake() noexcept {
+    // In this order: take() must find the flag set, or soon set, while the descriptor is readable.
+    wake_.notify();
+    is_awake_ = true;
+  }
+  // Returns the values that were posted since the last call, in order. Costs no system call when
+  // there are none.
+  std::vector<T> take() {
+    if (!is_awake_.exchange(false)) return {};
+    wake_.clear();
+    const std::lock_guard lock(mutex_);
+    return std::exchange(values_, {});
+  }
+
+ private:
+  WakeEvent wake_;
+  std::atomic<bool> is_awake_ = false;  // since the last take()
+  std::mutex mutex_;
+  std::vector<T> values_;  // GUARDED_BY(mutex_)
+};
+
+}  // namespace syncopate
