@@ -176,9 +176,10 @@ class CentralVariables final : public VariableStore {
 
   void update(const ps::Piece& piece) {
     const Span span(replica_.trace, TraceKind::kUpdate);
+    if (!central_.shard.update(piece)) return;
+    central_.shard.take_events(events_);
     events_.clear();
-    central_.shard.update(piece, events_);
-    if (!events_.empty()) central_.notify();
+    central_.notify();
   }
 
   // Helps to update the bucket and returns when the whole bucket is updated.

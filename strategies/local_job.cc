@@ -19,7 +19,6 @@ LocalJob::LocalJob(ps::wire::DeclarationT declaration)
   const std::size_t buckets = shard().buckets().size();
   workers_.resize(static_cast<std::size_t>(server_.declaration().workers));
   for (Worker& each : workers_) each.buckets.resize(buckets);
-  events_.resize(buckets);
 }
 
 void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statistics) {
@@ -160,7 +159,8 @@ std::optional<ps::wire::AssignmentT> LocalJob::wait_assignment(int index) {
   // workers without waiting for pushes of this one.
   rest(index);
   // Other workers' threads write to this worker's memory until its last answers have arrived.
-  for (std::size_t b = 0; b < events_.size(); ++b) wait_values(index, static_cast<BucketId>(b));
+  for (std::size_t b = 0; b < shard().buckets().size(); ++b)
+    wait_values(index, static_cast<BucketId>(b));
   {
     const Worker& mine = worker(index);
     std::unique_lock lock(mutex_);
@@ -284,7 +284,7 @@ void LocalJob::work_on(BucketId bucket) {
 void LocalJob::work_everywhere() {
   for (bool is_due = true; is_due;) {
     is_due = false;
-    for (std::size_t b = 0; b < events_.size(); ++b) {
+    for (std::size_t b = 0; b < shard().buckets().size(); ++b) {
       if (work_once(static_cast<BucketId>(b))) is_due = true;
     }
   }
@@ -294,15 +294,12 @@ void LocalJob::work_everywhere() {
 // threads wait. Returns whether this may have made work due on any bucket.
 bool LocalJob::work_once(BucketId bucket) {
   bool is_due = false;
-  std::vector<ps::ShardEvent> events;
   const Bucket& range = shard().buckets()[static_cast<std::size_t>(bucket)];
   while (const auto piece = shard().claim(bucket)) {
     const bool is_first_of_several =
         piece->range.begin == range.begin && piece->range.end < range.end;
     if (is_first_of_several) call_helpers();
-    events.clear();
-    shard().update(*piece, events);
-    if (!events.empty() && take_events(events)) is_due = true;
+    if (shard().update(*piece) && take_events()) is_due = true;
   }
   return is_due;
 }
@@ -316,21 +313,14 @@ void LocalJob::call_helpers() {
   changed_.notify_all();
 }
 
-// Processes the shard's events in order. Returns whether work may have become due on any bucket.
-bool LocalJob::take_events(const std::vector<ps::ShardEvent>& events) {
+// Processes the shard's events. Returns whether work may have become due on any bucket.
+bool LocalJob::take_events() {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const ps::ShardEvent& event : events) {
-      EventQueue& queue = events_[static_cast<std::size_t>(event.bucket)];
-      queue.early.emplace(event.order, event);
-      for (auto next = queue.early.begin(); next != queue.early.end() && next->first == queue.next;
-           next = queue.early.begin()) {
-        on_event(next->second);
-        queue.early.erase(next);
-        ++queue.next;
-      }
-    }
+    std::vector<ps::ShardEvent> events;
+    shard().take_events(events);
+    for (const ps::ShardEvent& event : events) on_event(event);
     exchange_messages();
     is_due = server_.take_due();
   }
@@ -353,7 +343,7 @@ void LocalJob::on_event(const ps::ShardEvent& event) {
       break;
   }
   // A step's buckets are pushed in order, so the last bucket's event ends the step.
-  if (static_cast<std::size_t>(event.bucket) + 1 == events_.size()) on_step_end(event);
+  if (static_cast<std::size_t>(event.bucket) + 1 == shard().buckets().size()) on_step_end(event);
 }
 
 void LocalJob::on_step_end(const ps::ShardEvent& event) {

@@ -87,11 +87,6 @@ class LocalJob {
     ps::wire::PushT push;
     std::vector<float> statistics;
   };
-  // Sorts the events of one bucket by their order number.
-  struct EventQueue {
-    std::uint64_t next = 0;
-    std::map<std::uint64_t, ps::ShardEvent> early;
-  };
 
   // The following functions require the mutex and notify no waiting thread.
   void start_job(const ps::RunPosition& start);
@@ -109,7 +104,7 @@ class LocalJob {
   void work_on(BucketId bucket);
   void work_everywhere();
   bool work_once(BucketId bucket);
-  bool take_events(const std::vector<ps::ShardEvent>& events);
+  bool take_events();
   void call_helpers();
   Worker& worker(int index) { return workers_[static_cast<std::size_t>(index)]; }
 
@@ -118,7 +113,6 @@ class LocalJob {
   LocalServer server_;
   ps::Coordinator coordinator_;
   std::vector<Worker> workers_;
-  std::vector<EventQueue> events_;                            // one queue per bucket
   std::map<std::pair<int, std::uint64_t>, Step> open_steps_;  // by worker and sequence
   std::uint64_t help_requests_ = 0;
   std::optional<std::string> failure_;

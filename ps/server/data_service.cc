@@ -42,7 +42,7 @@ DataService::DataService(const DataServiceOptions& options)
 
 DataService::~DataService() {
   thread_.request_stop();
-  queue_.post([] {});  // wakes the data thread
+  queue_.wake();
   thread_.join();
 }
 
@@ -135,8 +135,8 @@ void DataService::run(const std::stop_token& stop) {
 }
 
 void DataService::run_posted() {
-  const auto [events, tasks] = queue_.take();
-  requests_->take_posted(events);
+  const auto tasks = queue_.take();
+  requests_->take_events();
   for (const auto& task : tasks) task();
   requests_->release_retired();
 }

@@ -2,7 +2,6 @@
 // thread to the control thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,52 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "ps/net/mailbox.h"
 #include "ps/net/wake_event.h"
 #include "ps/server/served_variables.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {
 
-// Work for the data thread, posted by the control thread and the update threads. Thread-safe.
-class DataThreadQueue {
- public:
-  using Task = std::function<void()>;
-  using Event = std::pair<const Shard*, ShardEvent>;
-
-  int descriptor() const noexcept { return wake_.descriptor(); }  // readable after a post
-  void post(Task task) {
-    {
-      const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(task));
-    }
-    notify();
-  }
-  void post(const Shard& shard, const std::vector<ShardEvent>& events) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (const ShardEvent& event : events) events_.emplace_back(&shard, event);
-    }
-    notify();
-  }
-  std::pair<std::vector<Event>, std::vector<Task>> take() {
-    if (!has_posted_.exchange(false)) return {};  // saves a system call per message
-    wake_.clear();
-    const std::lock_guard lock(mutex_);
-    return {std::exchange(events_, {}), std::exchange(tasks_, {})};
-  }
-
- private:
-  void notify() {
-    has_posted_ = true;
-    wake_.notify();
-  }
-
-  WakeEvent wake_;
-  std::atomic<bool> has_posted_ = false;  // since the last take()
-  std::mutex mutex_;
-  std::vector<Task> tasks_;
-  std::vector<Event> events_;
-};
+// Work for the data thread, posted by the control thread and the mapping thread.
+using DataThreadQueue = Mailbox<std::function<void()>>;
 
 // EndedStep is a worker's push that ended a step.
 struct EndedStep {

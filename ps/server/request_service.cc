@@ -46,10 +46,7 @@ RequestService::RequestService(const RequestServiceOptions& options, wire::Socke
       snapshots_(snapshots),
       results_(results),
       updates_(
-          options.threads,
-          [&queue](const Shard& shard, std::vector<ShardEvent>& events) {
-            queue.post(shard, events);
-          },
+          options.threads, [&queue] { queue.wake(); },
           [&results](const std::exception& error) { results.fail(error.what()); }) {}
 
 void RequestService::serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation) {
@@ -268,9 +265,7 @@ void RequestService::schedule(int shard_bucket, int threads) {
   }
   std::vector<ShardEvent> events;
   shard().work(shard_bucket, events);
-  std::vector<ShardEvent> ordered;
-  for (const ShardEvent& event : events) put_in_order(event, ordered);
-  if (!ordered.empty()) take_events(ordered);
+  if (!events.empty()) on_events(events);
 }
 
 void RequestService::schedule_all() {
@@ -278,30 +273,14 @@ void RequestService::schedule_all() {
   for (int b = 0; b < buckets; ++b) schedule(b, options_.threads);
 }
 
-void RequestService::take_posted(const std::vector<DataThreadQueue::Event>& posted) {
-  std::vector<ShardEvent> ordered;
-  for (const auto& [shard, event] : posted) {
-    // Events of a previous shard, on which update threads may have worked, are dropped.
-    const bool is_current =
-        current_.variables != nullptr && shard == current_.variables->shard.get();
-    if (is_current) put_in_order(event, ordered);
-  }
-  if (!ordered.empty()) take_events(ordered);
+void RequestService::take_events() {
+  if (current_.variables == nullptr) return;
+  std::vector<ShardEvent> events;
+  shard().take_events(events);
+  if (!events.empty()) on_events(events);
 }
 
-// Restores the order of a bucket's events, since two update threads may post them in the wrong
-// order: an answer must not be taken before the push that it answers.
-void RequestService::put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered) {
-  EventOrder& of = current_.event_order[event.bucket];
-  of.early.emplace(event.order, event);
-  for (auto next = of.early.find(of.next); next != of.early.end(); next = of.early.find(of.next)) {
-    ordered.push_back(next->second);
-    of.early.erase(next);
-    ++of.next;
-  }
-}
-
-void RequestService::take_events(const std::vector<ShardEvent>& events) {
+void RequestService::on_events(const std::vector<ShardEvent>& events) {
   std::vector<std::uint64_t> unanswered;
   for (const ShardEvent& event : events) {
     if (event.kind == ShardEvent::Kind::kSnapshotCopied) {

@@ -48,8 +48,8 @@ class RequestService {
   void probe(const WorkerSession& session, const wire::ProbeT& header);
   void write(WorkerSession& session, const wire::Envelope& envelope, const wire::WriteT& header);
 
-  // Handles the shard's events that update threads have posted.
-  void take_posted(const std::vector<DataThreadQueue::Event>& posted);
+  // Handles the events of the shard.
+  void take_events();
   // Starts the work that is due on any bucket. Called when the shard was changed from outside.
   void schedule_all();
   // Passes a complete snapshot on to the control thread, if it is not null.
@@ -65,17 +65,11 @@ class RequestService {
     wire::StepSumsT sums;
     Clock::time_point last_received;  // when the update's last push was received
   };
-  // The events of one bucket: the number of the next event, and those that came before their turn.
-  struct EventOrder {
-    std::uint64_t next = 0;
-    std::map<std::uint64_t, ShardEvent> early;
-  };
   // A served shard, and the requests to it.
   struct ServedShard {
     std::shared_ptr<ServedVariables> variables;
     std::uint32_t incarnation = 0;
     ServedRequests open;
-    std::map<BucketId, EventOrder> event_order;
     std::map<int, StepTotals> totals;  // of the last update, by bucket of the shard
     std::optional<StatisticsSum> statistics;
   };
@@ -90,9 +84,7 @@ class RequestService {
   // Lets up to `threads` threads do the bucket's due work; if that is one, this thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
-  // Appends the bucket's events whose turn has come to `ordered`.
-  void put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered);
-  void take_events(const std::vector<ShardEvent>& events);
+  void on_events(const std::vector<ShardEvent>& events);
   void send_consumed(const std::vector<std::uint64_t>& tokens);
   void on_processed(const ShardEvent& event, ServedRequest& open);
   void on_answered(const ShardEvent& event, ServedRequest& open);

@@ -8,8 +8,8 @@
 
 namespace syncopate::ps {
 
-UpdateThreads::UpdateThreads(int threads, TakeEvents take_events, Fail fail)
-    : take_events_(std::move(take_events)), fail_(std::move(fail)) {
+UpdateThreads::UpdateThreads(int threads, std::function<void()> on_events, Fail fail)
+    : on_events_(std::move(on_events)), fail_(std::move(fail)) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) {
       try {
@@ -37,7 +37,6 @@ void UpdateThreads::work_on(const std::shared_ptr<Shard>& shard, BucketId bucket
 }
 
 void UpdateThreads::serve(const std::stop_token& stop) {
-  std::vector<ShardEvent> events;
   for (;;) {
     std::pair<std::shared_ptr<Shard>, BucketId> next;
     {
@@ -47,9 +46,7 @@ void UpdateThreads::serve(const std::stop_token& stop) {
       queue_.pop_front();
     }
     while (const auto piece = next.first->claim(next.second)) {
-      next.first->update(*piece, events);
-      if (!events.empty()) take_events_(*next.first, events);
-      events.clear();
+      if (next.first->update(*piece)) on_events_();
     }
   }
 }

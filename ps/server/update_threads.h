@@ -19,12 +19,10 @@ namespace syncopate::ps {
 class UpdateThreads {
  public:
   using Fail = std::function<void(const std::exception& error)>;
-  using TakeEvents = std::function<void(const Shard& shard, std::vector<ShardEvent>& events)>;
 
-  // `take_events` is called from any update thread; events of one bucket come in ShardEvent::order
-  // only if a single thread works on the bucket. `fail` is called with the error that ends a
-  // thread.
-  UpdateThreads(int threads, TakeEvents take_events, Fail fail);
+  // `on_events` is called by an update thread when a shard has events for take_events(). `fail` is
+  // called with the error that ends a thread.
+  UpdateThreads(int threads, std::function<void()> on_events, Fail fail);
   UpdateThreads(const UpdateThreads&) = delete;
   UpdateThreads& operator=(const UpdateThreads&) = delete;
   ~UpdateThreads();  // discards queued work
@@ -35,7 +33,7 @@ class UpdateThreads {
  private:
   void serve(const std::stop_token& stop);
 
-  const TakeEvents take_events_;
+  const std::function<void()> on_events_;
   const Fail fail_;
   std::mutex mutex_;
   std::condition_variable_any queued_;

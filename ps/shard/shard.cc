@@ -215,7 +215,7 @@ std::optional<Piece> Shard::claim(BucketId bucket, std::int64_t most_elements) {
   return Piece{bucket, of.shared.task().id, {begin + part->begin, begin + part->end}};
 }
 
-void Shard::update(const Piece& piece, std::vector<ShardEvent>& events) {
+bool Shard::update(const Piece& piece) {
   Variable& of = at(piece.bucket);
   const std::int64_t begin = of.window.range.begin;
   const SharedBucket::Part part{piece.range.begin - begin, piece.range.end - begin};
@@ -231,12 +231,25 @@ void Shard::update(const Piece& piece, std::vector<ShardEvent>& events) {
     task = &of.shared.task();
   }
   memory_->run(*task, of.window, piece.range);
+  // Events are appended while the bucket is locked: its next task may end on another thread.
   const std::lock_guard lock(of.mutex);
+  std::vector<ShardEvent> events;
   of.shared.finish(part, events);
+  if (events.empty()) return false;
+  const std::lock_guard events_lock(events_mutex_);
+  events_.insert(events_.end(), events.begin(), events.end());
+  return true;
+}
+
+void Shard::take_events(std::vector<ShardEvent>& events) {
+  const std::lock_guard lock(events_mutex_);
+  events.insert(events.end(), events_.begin(), events_.end());
+  events_.clear();
 }
 
 void Shard::work(BucketId bucket, std::vector<ShardEvent>& events) {
-  while (const std::optional<Piece> piece = claim(bucket)) update(*piece, events);
+  while (const std::optional<Piece> piece = claim(bucket)) update(*piece);
+  take_events(events);
 }
 
 std::vector<WorkerClock> Shard::freeze(std::uint64_t number) {

@@ -3,7 +3,8 @@
 // done by threads of the caller, such as a server, the replicas of one task, or a simulation.
 //
 //   worker:      read(values) ... computes ... push(gradient, memory for the next values)
-//   any thread:  while (auto piece = claim(bucket)) update(*piece, events)
+//   any thread:  while (auto piece = claim(bucket)) update(*piece)
+//   the owner:   take_events(events)
 //
 // One pass over a piece decodes the gradients, sums them, updates the values and copies the new
 // values out, while they are in the cache. The result does not depend on the size or the timing of
@@ -37,8 +38,7 @@ struct Piece {
 };
 
 // Thread-safe, except for functions that say otherwise. No call waits for the work of another
-// thread; locks are per bucket and held for bookkeeping only. Events of one bucket are returned, in
-// the order in which they happened, to the thread that finished the task they belong to.
+// thread; locks are per bucket and held for bookkeeping only.
 class Shard {
  public:
   // Bucket b of the shard is buckets[b]: any range of the arena, in any order, without overlaps.
@@ -90,10 +90,16 @@ class Shard {
   // Takes the next piece of the work that is due on the bucket, of at most `most_elements`; nothing
   // if no work is due. The caller must pass every taken piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
-  // Does the work of a piece. The last piece of a task appends the task's events; the next task may
-  // be due then. Throws InternalError for a piece that is not under way.
-  void update(const Piece& piece, std::vector<ShardEvent>& events);
-  // Calls claim() and update() until the bucket has no work due; for a single thread.
+  // Does the work of a piece. Returns whether it was the last one of a task, so that the next task
+  // may be due, and the task's events are there for take_events(). Throws InternalError for a piece
+  // that is not under way.
+  bool update(const Piece& piece);
+  // Appends the events of all tasks that have ended since the last call. Those of one bucket are in
+  // the order in which they happened, whichever threads did the work: a caller that handles them
+  // under a lock of its own, or in one thread, sees a push applied before it is answered.
+  void take_events(std::vector<ShardEvent>& events);
+  // Calls claim() and update() until the bucket has no work due, then take_events(); for a single
+  // thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
   // A snapshot is consistent over several shards, and is taken in two steps, under one number from
@@ -160,6 +166,8 @@ class Shard {
   const std::unique_ptr<ShardMemory> memory_;
   const std::unique_ptr<StalenessCounts> staleness_;
   std::vector<std::unique_ptr<Variable>> variables_;
+  std::mutex events_mutex_;         // taken after the mutex of a bucket
+  std::vector<ShardEvent> events_;  // GUARDED_BY(events_mutex_)
 };
 
 }  // namespace syncopate::ps

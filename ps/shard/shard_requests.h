@@ -77,9 +77,6 @@ struct ShardEvent {
   std::uint64_t version = 0;    // kApplied: after the update; others: of the values
   std::uint64_t staleness = 0;  // set for kApplied
   bool is_duplicate = false;    // kDropped: a repeated push; its first copy has its own events
-  // The event's number among the events of its bucket, from 0. If several threads work on the
-  // bucket, its events may reach the caller in another order.
-  std::uint64_t order = 0;
 };
 
 // The clock of a worker: every push up to `sequence` of this incarnation is included.

@@ -18,8 +18,7 @@ void SharedBucket::add_event(ShardEvent::Kind kind, const PushId& id, std::uint6
                      .worker = id.worker,
                      .sequence = id.sequence,
                      .token = token,
-                     .version = version_,
-                     .order = next_order_++});
+                     .version = version_});
 }
 
 void SharedBucket::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,

@@ -163,7 +163,6 @@ class SharedBucket {
   bool may_have_late_pushes_ = false;  // false: none of waiting_ is to be dropped
   WaitingReads reads_;
   std::vector<ShardEvent> events_;  // events not delivered yet
-  std::uint64_t next_order_ = 0;
   BucketTask task_;
   std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
   SnapshotOrder snapshot_;      // waits to be taken; no target: no snapshot

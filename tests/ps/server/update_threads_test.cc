@@ -15,7 +15,7 @@ TEST(UpdateThreads, ReportTheErrorThatEndsAThread) {
   const auto served = make_served_variables(declaration_of({}), 0);
   std::promise<std::string> failure;
   UpdateThreads threads(
-      1, [](const Shard&, std::vector<ShardEvent>&) { throw std::bad_alloc(); },
+      1, [] { throw std::bad_alloc(); },
       [&](const std::exception& error) { failure.set_value(error.what()); });
   served->shard->join(0, 1, 0);
   std::vector<float> values(8);

@@ -128,7 +128,8 @@ void run_step(Shard& shard, std::span<const Gradient> gradients, const UpdateSte
     }
     std::vector<ShardEvent> events;
     while (const std::optional<Piece> piece = shard.claim(bucket, piece_elements)) {
-      shard.update(*piece, events);
+      shard.update(*piece);
+      shard.take_events(events);
     }
   }
 }

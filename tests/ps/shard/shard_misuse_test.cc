@@ -124,20 +124,20 @@ TEST_F(ShardMisuse, AnUnknownBucketIsRefused) {
 TEST_F(ShardMisuse, APieceThatIsNotUnderWayIsRefused) {
   std::vector<ShardEvent> events;
   const Bucket whole = shard_->buckets().at(0);
-  EXPECT_THROW(shard_->update({0, 0, whole}, events), InternalError) << "no task is under way";
+  EXPECT_THROW(shard_->update({0, 0, whole}), InternalError) << "no task is under way";
   push(0, 1);
   push(1, 1);
-  EXPECT_THROW(shard_->update({0, 1, whole}, events), InternalError) << "the piece is not claimed";
+  EXPECT_THROW(shard_->update({0, 1, whole}), InternalError) << "the piece is not claimed";
   const std::optional<Piece> piece = shard_->claim(0);
   ASSERT_TRUE(piece);
-  EXPECT_THROW(shard_->update({0, piece->task + 1, whole}, events), InternalError)
+  EXPECT_THROW(shard_->update({0, piece->task + 1, whole}), InternalError)
       << "the piece belongs to another task";
-  EXPECT_THROW(shard_->update({0, piece->task, {whole.begin, whole.end + 1}}, events),
-               InternalError)
+  EXPECT_THROW(shard_->update({0, piece->task, {whole.begin, whole.end + 1}}), InternalError)
       << "the piece lies beyond the task";
-  shard_->update(*piece, events);
+  shard_->update(*piece);
+  shard_->take_events(events);
   EXPECT_EQ(events.size(), 2U);
-  EXPECT_TRUE(contains(message_of<InternalError>([&] { shard_->update(*piece, events); }),
+  EXPECT_TRUE(contains(message_of<InternalError>([&] { shard_->update(*piece); }),
                        "of bucket 0, task 1"));
 }
 

@@ -30,7 +30,6 @@ ShardSchedule::ShardSchedule(std::uint64_t number, int workers) : random_(5, num
   shard_.emplace(ArenaLayout({{.name = "values", .shape = {total}}}), buckets, make_optimizer({}),
                  options_, make_host_tensor({total}, DType::kF32));
   pieces_.resize(static_cast<std::size_t>(buckets_));
-  num_events_.resize(static_cast<std::size_t>(buckets_));
   clients_.resize(static_cast<std::size_t>(workers_));
   for (int worker = 0; worker < workers_; ++worker) join(worker, true);
 }
@@ -202,7 +201,8 @@ void ShardSchedule::update_one(int bucket) {
   const Piece piece = *at;
   pieces.erase(at);
   std::vector<ShardEvent> events;
-  shard_->update(piece, events);
+  shard_->update(piece);
+  shard_->take_events(events);
   on_event(bucket, events);
 }
 
@@ -240,9 +240,6 @@ void ShardSchedule::on_event(int bucket, const std::vector<ShardEvent>& events) 
 
 void ShardSchedule::on_event(const ShardEvent& event) {
   ModelBucket& model = models_[static_cast<std::size_t>(event.bucket)];
-  if (event.order != num_events_[static_cast<std::size_t>(event.bucket)]++) {
-    expect("events out of order");
-  }
   if (event.kind == Kind::kSnapshotCopied) {
     if (phase_ != Phase::kCopying || event.token != snapshots_begun_) return;  // withdrawn snapshot
     ++tally_.snapshots;

@@ -91,7 +91,6 @@ class ShardSchedule {
   std::vector<Client> clients_;
   std::deque<ModelRequest> requests_;
   std::vector<std::vector<Piece>> pieces_;  // claimed pieces, by bucket
-  std::vector<std::uint64_t> num_events_;   // returned events, by bucket
   std::shared_ptr<ShardSnapshot> target_;   // the snapshot under way
   std::uint64_t snapshots_begun_ = 0;
   std::map<WorkerId, WorkerClock> clocks_;

@@ -144,7 +144,8 @@ TEST(Snapshot, ThatWasWithdrawnIsKeptAliveUntilItsCopyEnds) {
   first.reset();
   EXPECT_FALSE(abandoned.expired()) << "a piece still copies to the snapshot";
   std::vector<ShardEvent> events;
-  one.shard().update(*piece, events);
+  one.shard().update(*piece);
+  one.shard().take_events(events);
   EXPECT_TRUE(abandoned.expired());
   one.shard().work(0, events);
   ASSERT_EQ(events.size(), 2U);

@@ -132,9 +132,8 @@ TEST(Shard, GivesTheSameBitsForPiecesInAnyOrder) {
     }
     while (const std::optional<Piece> piece = shard->claim(bucket, 777)) pieces.push_back(*piece);
   }
-  std::vector<ShardEvent> events;
   const auto count = static_cast<std::uint32_t>(pieces.size());
-  for (const std::uint32_t i : random_permutation(count, 1, 1)) shard->update(pieces[i], events);
+  for (const std::uint32_t i : random_permutation(count, 1, 1)) shard->update(pieces[i]);
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
 }
@@ -197,10 +196,12 @@ TEST(Shard, RaisesABucketsVersionWithTheLastPieceOfItsUpdate) {
   const std::optional<Piece> rest = shard->claim(1, 1000000);
   ASSERT_TRUE(first && rest);
   EXPECT_FALSE(shard->claim(1));
-  shard->update(*rest, events);
+  shard->update(*rest);
+  shard->take_events(events);
   EXPECT_TRUE(events.empty());
   EXPECT_EQ(shard->view(1).version, 1U);
-  shard->update(*first, events);
+  shard->update(*first);
+  shard->take_events(events);
   ASSERT_EQ(events.size(), 2U);
   for (const ShardEvent& event : events) {
     EXPECT_EQ(event.kind, ShardEvent::Kind::kApplied);
@@ -213,6 +214,24 @@ TEST(Shard, RaisesABucketsVersionWithTheLastPieceOfItsUpdate) {
   EXPECT_EQ(shard->view(0).version, 1U);
 }
 
+// Two threads may end two tasks of a bucket; whichever comes first takes the events of both.
+TEST(Shard, ReturnsTheEventsOfABucketInTheirOrder) {
+  const auto shard = make_shard(decaying("sgd"), 1);
+  const std::vector<Gradient> gradients = random_gradients(1, 1);
+  const std::span<const float> gradient = part_of(gradients[0], shard->buckets().at(0));
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    EXPECT_TRUE(shard->push(sync_push(0, 0, step, gradient, 0.1F)));
+    EXPECT_TRUE(shard->update(shard->claim(0).value()));
+  }
+  std::vector<ShardEvent> events;
+  shard->take_events(events);
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].version, 2U);
+  EXPECT_EQ(events[1].version, 3U);
+  shard->take_events(events);
+  EXPECT_EQ(events.size(), 2U) << "events are taken once";
+}
+
 TEST(Shard, DoesNotApplyALatePieceToALaterUpdate) {
   const auto shard = make_shard(decaying("sgd"), 1);
   const std::vector<Gradient> gradients = random_gradients(1, 1);
@@ -220,12 +239,13 @@ TEST(Shard, DoesNotApplyALatePieceToALaterUpdate) {
   std::vector<ShardEvent> events;
   EXPECT_TRUE(shard->push(sync_push(0, 0, 1, gradient, 0.1F)));
   const Piece first = shard->claim(0).value();
-  shard->update(first, events);
+  shard->update(first);
+  shard->take_events(events);
   EXPECT_TRUE(shard->push(sync_push(0, 0, 2, gradient, 0.1F)));
   const Piece second = shard->claim(0).value();
   EXPECT_EQ(second.range, first.range);
-  EXPECT_THROW(shard->update(first, events), InternalError);
-  EXPECT_NO_THROW(shard->update(second, events));
+  EXPECT_THROW(shard->update(first), InternalError);
+  EXPECT_NO_THROW(shard->update(second));
 }
 
 TEST(Shard, ContinuesFromARestoredSnapshot) {

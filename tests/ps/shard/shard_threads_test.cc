@@ -71,7 +71,8 @@ class WorkerThreads {
     if (!piece) {
       std::this_thread::yield();
     } else {
-      shard_.update(*piece, events);
+      shard_.update(*piece);
+      shard_.take_events(events);
       applied_ += static_cast<int>(events.size());
     }
   }
@@ -166,12 +167,14 @@ class FreeWorkers {
     const std::optional<Piece> piece = shard_.claim(bucket, 1024);
     if (!piece) return false;
     std::vector<ShardEvent> events;
-    shard_.update(*piece, events);
+    shard_.update(*piece);
+    shard_.take_events(events);
     for (const ShardEvent& event : events) {
       if (event.kind == ShardEvent::Kind::kApplied) ++applied_;
       if (event.kind != ShardEvent::Kind::kAnswered) continue;
-      answered_[static_cast<std::size_t>(event.worker)][static_cast<std::size_t>(bucket)].store(
-          event.sequence, std::memory_order_release);
+      // Perhaps of a bucket that another thread has worked on.
+      answered_[static_cast<std::size_t>(event.worker)][static_cast<std::size_t>(event.bucket)]
+          .store(event.sequence, std::memory_order_release);
     }
     return true;
   }
