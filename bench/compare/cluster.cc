@@ -16,7 +16,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The links of a cluster without a link of its own: those of a common data centre.
+// The links of a cluster without link flags: typical of a data centre.
 constexpr const char* kLinkRate = "10gbit";
 constexpr const char* kLinkDelay = "50us";
 
@@ -109,7 +109,7 @@ Cluster own_cluster(const std::string& word, int workers, double step_millisecon
   return cluster;
 }
 
-// A name is also that of a folder.
+// A cluster's name is also the name of its folder.
 bool is_cluster_name(const std::string& name) {
   return !name.empty() && name.size() <= 40 && name.front() != '.' &&
          std::ranges::all_of(name, [](unsigned char c) {

@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 
 struct Cluster {
-  std::string name{};  // of --clusters, such as "slow-link"; "" for that of the command line
+  std::string name{};  // of --clusters, such as "slow-link"; "" for the command line's
   FaultInjection faults{};
   std::vector<std::string> flags{};  // the faults as flags of compare, each with its value
 };

@@ -419,8 +419,8 @@ class Comparer {
     return true;
   }
 
-  // Returns the missing runs, those together that one training serves: runs of which only the times
-  // depend on the cluster.
+  // Returns the missing runs in groups. One training serves all runs of a group, because the
+  // cluster changes only their times.
   std::vector<std::vector<MissingRun>> trainings() const {
     std::vector<std::vector<MissingRun>> all;
     for (const MissingRun& missing : missing_) {

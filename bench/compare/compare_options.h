@@ -50,7 +50,7 @@ struct CompareOptions {
   int evaluations = 20;           // evaluations per run; with kSeconds, per `epochs` epochs
   Cluster cluster;                // what the variants run on
   std::vector<Cluster> clusters;  // of --clusters: the variants run on each of them instead
-  std::vector<std::string> cluster_words;  // of --clusters, from which they follow
+  std::vector<std::string> cluster_words;  // of --clusters; `clusters` is made from them
   StepTime step_time;  // of the clusters; if it is measured, the time is not known at first
   // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... (with
   // clusters: map, map-2, ...) that is free or has this comparison, interrupted.

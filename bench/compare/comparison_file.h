@@ -38,7 +38,7 @@ std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunH
 
 // The runs that are planned for a folder.
 struct PlannedFolder {
-  std::string name;  // of the cluster, a folder in that of the map; "" for the report's folder
+  std::string name;  // the cluster, a folder inside the map's; "" for the report's folder
   std::vector<RunHead> runs;
 };
 

@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 
 // The default of compare's --strategies: one of each kind, because each more row costs seeds. The
-// other strategies have the bits of multi-worker-mirrored.
+// other strategies would get the same weights as multi-worker-mirrored, bit for bit.
 inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
                                                 "parameter-server:sync+backup:1",
                                                 "parameter-server:ssp:3", "parameter-server:async"};

@@ -67,8 +67,8 @@ class KillSchedule {
   KillSchedule(std::vector<Kill> kills, pid_t launcher)
       : kills_(std::move(kills)), launcher_(launcher) {}
 
-  // Sends SIGKILL to the workers whose time has come. A worker that is being restarted is killed as
-  // soon as its process exists.
+  // Sends SIGKILL to the workers that are due to be killed. A worker that is being restarted is
+  // killed as soon as its process exists.
   void act(double seconds_trained) {
     std::erase_if(kills_, [&](const Kill& kill) {
       if (kill.at_seconds > seconds_trained) return false;

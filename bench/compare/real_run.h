@@ -22,8 +22,8 @@ struct RealRunOptions {
   std::int64_t total_updates = 0;  // for the progress line
   double max_seconds = 0.0;        // if not 0, the run ends by time instead
   // The workers to kill; a variant that is a single process is killed as a whole. Either all have
-  // the same restart_seconds or none has any. Times count from the beginning of training. A job
-  // whose workers were killed for good has not failed if it wrote its summary.
+  // the same restart_seconds or none has any. Times count from the beginning of training. A job has
+  // not failed if it wrote its summary, even if workers were killed for good.
   std::vector<Kill> kills;
   std::vector<Join> joins;            // launch refuses joins for variants without late workers
   std::filesystem::path checkpoints;  // the folder from which killed tasks resume

@@ -40,8 +40,8 @@ struct Variant {
 // Returns the variant that a word of --strategies stands for:
 //   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
-// mirrored{learning-rate=0.1,nesterov}; and pipeline[:MICRO_BATCHES], whose workers are stages,
-// with as many micro-batches as stages if they are not given. In braces stand flags of train
+// mirrored{learning-rate=0.1,nesterov}; and pipeline[:MICRO_BATCHES]. The workers of a pipeline are
+// its stages, and the default is as many micro-batches as stages. In braces stand flags of train
 // without their dashes. Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers,
                       SharedBy command = SharedBy::kCompare);
@@ -75,7 +75,7 @@ struct RunSpec {
 };
 
 // Returns the name of the run's files: label and seed, with letters, digits, . _ and - only.
-// plan_runs() refuses two variants whose runs would have one name.
+// plan_runs() refuses two variants if their runs would have the same name.
 std::string run_name(const RunSpec& run);
 
 }  // namespace syncopate::bench

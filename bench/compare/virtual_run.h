@@ -31,8 +31,8 @@ std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions
 
 // Returns the seconds that one worker communicates per step, by the formulas of
 // virtual/time_model.h: for a synchronous variant all workers send at once, otherwise one worker
-// has the servers to itself. Empty without link emulation, with compressed gradients, whose size
-// depends on the data, and for flags that train refuses.
+// has the servers to itself. Empty without link emulation, with compressed gradients (their size
+// depends on the data), and for flags that train refuses.
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data);
 
 }  // namespace syncopate::bench

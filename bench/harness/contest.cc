@@ -22,8 +22,9 @@ struct PeerRatio {
   Spread ratio;
 };
 
-// Returns the fastest peer's seconds per byte divided by those of our side `index`. All workers of
-// our side make their calls at once, so in the time of one call they move workers * bytes.
+// Returns the fastest peer's seconds per byte divided by the seconds per byte of our side `index`.
+// All workers of our side make their calls at once, so in the time of one call they move workers *
+// bytes.
 std::optional<PeerRatio> ratio_to_best_peer(const std::vector<Contestant>& contestants,
                                             std::size_t index, const Rounds& rounds) {
   const ContestSide& ours = contestants[index].side();

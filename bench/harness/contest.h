@@ -70,8 +70,8 @@ class Contestant {
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,
                            int rounds, double seconds_per_turn);
 
-// Returns a table's cell: the best peer's time per byte divided by that of contestant `ours`, and
-// the peer's name; "" for a peer. A side over TCP is compared only with peers over TCP.
+// Returns a table's cell: the best peer's time per byte divided by our contestant's (index `ours`),
+// and the peer's name; "" for a peer. A side over TCP is compared only with peers over TCP.
 std::string ratio_cell(const std::vector<Contestant>& contestants, std::size_t ours,
                        const Rounds& rounds);
 // Returns a contestant's name, description and seconds, and its speed relative to the best peer.

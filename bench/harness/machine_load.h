@@ -42,8 +42,8 @@ class OthersMeter {
 
   // Returns the share, from 0 to 1, since construction. A descendant counts as this process's own
   // from the time at which its parent has waited for its end, so measure when all have ended.
-  // Interrupts are left out: those of the family's own messages are among them, and kernels differ
-  // in whether they charge them to the process. Throws FileError.
+  // Interrupts are left out: some are caused by the family's own messages, and kernels differ in
+  // whether they charge them to the process. Throws FileError.
   double share() const;
 
  private:

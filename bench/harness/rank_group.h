@@ -50,7 +50,7 @@ class RankGroup {
   // Marks this rank as failed, so that barriers of other ranks throw instead of waiting for it.
   void fail() noexcept;
 
-  // Returns a rank's row of the shared memory, in which ranks publish their measurements.
+  // Returns a rank's row of the shared memory. Ranks publish their measurements there.
   std::span<double> row(int rank) noexcept;
 
   static constexpr std::size_t kRowLength = 1U << 16;

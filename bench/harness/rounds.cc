@@ -13,8 +13,8 @@ namespace {
 
 std::string percent_text(double share) { return number_text(100.0 * share) + "%"; }
 
-// Returns the cores' placement in each round, "near" or "far"; "?" for a round in which foreign
-// processes disturbed the measurement of the cores' bandwidth.
+// Returns the cores' placement in each round, "near" or "far"; "?" for a round if foreign processes
+// disturbed the measurement of the cores' bandwidth.
 std::string describe_placement(const Rounds& rounds) {
   if (rounds.ring_gb_per_s.empty()) return "cores: only one, so there is no placement";
   std::string modes;

@@ -1,5 +1,5 @@
-// Implements the loop of every benchmark: rounds in which the sides take turns, with the foreign
-// load and the core placement recorded for each round.
+// Implements the loop of every benchmark. In each round the sides take turns; the foreign load and
+// the core placement of each round are recorded.
 #pragma once
 
 #include <sys/types.h>

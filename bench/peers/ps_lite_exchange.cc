@@ -39,7 +39,7 @@ constexpr int kRanks = 3;
 constexpr int kWorker = 0;
 constexpr int kServer = 1;
 constexpr std::array kRoles = {"worker", "server", "scheduler"};
-// The command of a message whose content the server checks.
+// The command of a message with content that the server checks.
 constexpr int kChecked = 1;
 // The period of the test data is prime, so that a piece at a wrong offset is noticed.
 constexpr std::size_t kPeriod = 251;

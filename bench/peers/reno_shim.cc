@@ -1,5 +1,5 @@
 // A library that is preloaded into a peer and sets the congestion control of its TCP sockets to
-// `reno`, as our sockets have on loopback. The system's default may be BBR, whose pacing makes
+// `reno`, as our sockets have on loopback. The system's default may be BBR: its pacing makes
 // transfers 1.5 to 2.5 times slower there, and the peers have no option for it. An accepted socket
 // inherits the setting of the listening socket.
 #include <dlfcn.h>

@@ -204,7 +204,7 @@ class Planner {
     return timing.gradients_per_second() * static_cast<double>(options_.batch_size_per_replica);
   }
 
-  // Returns the nodes behind which a pipeline is cut: those of --cut, or of train's flag.
+  // Returns the nodes behind which a pipeline is cut: the nodes of --cut, or of train's flag.
   std::vector<std::string> cut_of(const Variant& variant) const {
     return add_flags(shared_, variant.flags, variant.label).options.strategy.cut;
   }
@@ -280,7 +280,7 @@ class Planner {
     for (const AllReduce what_if : kWhatIf) add_what_if_rows(variants, what_if);
   }
 
-  // Adds rows of a job whose workers sum with an algorithm that this program does not have.
+  // Adds rows of a job that would sum with an algorithm that this program does not have.
   void add_what_if_rows(const std::vector<Variant>& variants, AllReduce what_if) {
     if (what_if == AllReduce::kHierarchical && options_.workers_per_machine == 1) return;
     for (Variant variant : variants) {

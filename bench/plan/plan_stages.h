@@ -17,7 +17,7 @@ namespace syncopate::bench {
 struct PlannedStage {
   std::string last_node;    // the node behind which it ends
   double work = 0.0;        // part of the multiply-adds of the network
-  double idle_share = 0.0;  // part of a step in which it does not compute
+  double idle_share = 0.0;  // part of a step that passes without computing
   StageMemory memory;
 };
 
@@ -33,8 +33,8 @@ struct PlannedPipeline {
   double idle_share_of_equal_stages() const noexcept;
 };
 
-// cut: the stages of the network. load: that of these stages. slots: of the optimizer, for each
-// parameter. samples_seconds: how long one device computes on a micro-batch.
+// cut: the stages of the network. load: their load. slots: of the optimizer, for each parameter.
+// samples_seconds: how long one device computes on a micro-batch.
 PlannedPipeline plan_stages(std::span<const Stage> cut, const PipelineLoad& load,
                             std::int64_t samples, int slots, double samples_seconds,
                             double step_seconds);

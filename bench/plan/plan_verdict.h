@@ -12,8 +12,8 @@ namespace syncopate::bench {
 // In the preset staleness, asynchronous training at a rate of 0.1 and equal step times ended at
 // 97.30 % with 1 worker, 96.85 % with 4 (mean staleness 3), 93.31 % with 8 (7) and 40.32 % with 16
 // (15); the preset has no row between 3 and 7. The limit is a little above 3, because a simulated
-// mean varies. It is cautious: in the preset stragglers, whose step times vary, a mean staleness
-// of 7 ended within a standard deviation of synchronous training.
+// mean varies. It is cautious: in the preset stragglers (step times vary), a mean staleness of 7
+// ended within a standard deviation of synchronous training.
 inline constexpr double kMostStaleness = 3.5;
 
 // Whether the row is above kMostStaleness and was not trained to the target; a row that reached the

@@ -21,8 +21,8 @@ constexpr int kFirstPushes = 10;  // are not timed
 constexpr float kPushLearningRate = 1e-3F;
 constexpr int kPushes = 400;
 constexpr double kMostUpdateSeconds = 0.5;
-// Pushes take turns among gradients of this size in all, so that most gradients come from memory,
-// as those of many workers do, and not from a cache.
+// Pushes take turns among gradients of this size in all. So most gradients come from memory and not
+// from a cache, as in a job of many workers.
 constexpr std::int64_t kGradientBytes = std::int64_t{64} << 20;
 
 // One shard and a worker that pushes to it.

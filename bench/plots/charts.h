@@ -43,7 +43,7 @@ struct Curve {
   std::string name{};  // in the legend; "" for none
 };
 
-// Returns the look of series number `index`, without points. Series can be told apart without
+// Returns the look of series number `index`, without points. Series can be distinguished without
 // colour, too, and where they lie on each other: dashes let the series before show through.
 Curve series_curve(std::size_t index, const std::string& name);
 

@@ -55,7 +55,7 @@ class Picture {
            std::string_view tip = "");
   void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
            std::string_view tip = "");
-  // Draws marker number `shape` of a few that can be told apart without colour; 0 is a circle.
+  // Draws marker number `shape` of a few that can be distinguished without colour; 0 is a circle.
   void marker(Point centre, std::size_t shape, double radius, std::string_view fill);
   // dash: of the line, such as "4 3"; "" for a whole line.
   void line(Point from, Point to, std::string_view stroke, double width,

@@ -19,7 +19,7 @@ struct ScalingTurn {
   // Times of one training step in the turn.
   double step_seconds = 0.0;           // median of the turn's steps
   double exposed_seconds = 0.0;        // mean time that replicas waited for sums
-  double communication_seconds = 0.0;  // mean time in which a sum was in progress
+  double communication_seconds = 0.0;  // mean time with a sum in progress
   // Times of the whole turn, which measure_scaling() measures.
   double wall_seconds = 0.0;
   double cpu_seconds = 0.0;  // sum over all processes of the side

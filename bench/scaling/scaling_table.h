@@ -25,7 +25,7 @@ struct ScalingRow {
   Spread samples_per_second;
   std::vector<double> samples_per_second_per_round;  // one number per round
   double utilisation = 0.0;        // CPU time of the tasks / (wall time * cpus()), mean of rounds.
-  Spread speed_up;                 // samples per second over those of the first row, per round
+  Spread speed_up;                 // samples per second over the first row's, per round
   bool is_oversubscribed = false;  // whether there are more threads than CPUs
 
   int cpus() const noexcept { return replicas * threads; }  // one CPU per thread

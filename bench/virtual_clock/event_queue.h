@@ -1,5 +1,5 @@
 // The queue of events in virtual time. Events come out ordered by time, then worker, then the order
-// in which they were added, so that a run is equal on every machine.
+// of their additions, so that a run is equal on every machine.
 #pragma once
 
 #include <chrono>

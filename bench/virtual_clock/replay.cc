@@ -169,8 +169,8 @@ RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
   return job;
 }
 
-// Returns the declaration of a job whose servers apply pushes in the order of arrival, with the
-// staleness rule of the recorded one.
+// Returns a job's declaration with the staleness rule of the recorded job, but with servers that
+// apply pushes in the order of arrival.
 ps::wire::DeclarationT in_order_of_arrival(ps::wire::DeclarationT declaration) {
   declaration.consistency = static_cast<std::uint8_t>(ps::Consistency::kAsync);
   return declaration;

@@ -41,7 +41,7 @@ enum class AllReduce : std::uint8_t {
   // Gropp 2005, "Optimization of collective communication operations in MPICH", section 4.5.
   kHalvingDoubling,
   // A reduction to one rank, then a broadcast, over trees of height h = ceil(log2 n). The time is
-  // the shorter of that of one binomial tree, 2 h (d + t), and of two binary trees that each carry
+  // the shorter of two: of one binomial tree, 2 h (d + t), and of two binary trees that each carry
   // half of the bytes in blocks of the best size, 2 (t + 2 h d + sqrt(8 h d t)). Sources: Thakur et
   // al. 2005 for the binomial tree. Sanders, Speck, Traeff 2009, "Two-tree algorithms for full
   // bandwidth broadcast, reduction and scan": 2 h + 2 k steps for k blocks of each half; NCCL calls
@@ -96,8 +96,9 @@ class Network {
 // keeps the state at the time of copying.
 class ComputeDelays {
  public:
-  // Combines the slow workers and pauses of `faults` with those of its service_time. Throws
-  // UsageError if a step would take no time, because then the whole run would happen at once.
+  // Combines the slow workers and pauses of `faults` with the slow workers and pauses of its
+  // service_time. Throws UsageError if a step would take no time, because then the whole run would
+  // happen at once.
   ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
 
   // Returns the time of the worker's `step`-th step, which begins now: the measured computation,

@@ -105,7 +105,7 @@ struct TimedWorker {
   VirtualTime sent{0};         // when the gradient's last part arrived
   VirtualTime answered{0};     // when the answer's last part was sent
   VirtualTime on_server{0};    // how long the server of that part took to apply gradients
-  int parts_missing = 0;       // servers whose part of the answer has not arrived
+  int parts_missing = 0;       // servers that still owe their part of the answer
 };
 
 struct TimedEvent {
@@ -221,7 +221,7 @@ class TimedBucket {
   std::vector<ps::PushRequest> waiting_;
   std::vector<std::size_t> chosen_;
   std::vector<ps::PushRequest> pushes_;
-  std::vector<TimedPush> unanswered_;  // applied or dropped pushes whose workers wait for values
+  std::vector<TimedPush> unanswered_;  // applied or dropped pushes; their workers wait for values
   std::size_t known_waiting_ = 0;      // number of pushes in unanswered_ that were checked before
 };
 

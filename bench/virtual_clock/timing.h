@@ -1,8 +1,8 @@
 // Simulates when a job's updates happen and how stale they are, without values and gradients.
-// Compute delays, links and synchronous steps are those of the virtual clock (time_model.h,
-// step_times.h); ps::ConsistencyRule, one per server, decides what async, ssp and
-// backup workers may do. A job of thousands of workers takes seconds, and a small one gets the
-// times of train_virtually. Called by `plan`.
+// Compute delays, links and synchronous steps come from the virtual clock (time_model.h,
+// step_times.h); ps::ConsistencyRule, one per server, decides what async, ssp and backup workers
+// may do. A job of thousands of workers takes seconds, and a small one gets the times of
+// train_virtually. Called by `plan`.
 //
 // Unlike under the virtual clock, a server may also need time to apply gradients.
 #pragma once

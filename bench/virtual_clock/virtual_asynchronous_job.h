@@ -1,7 +1,7 @@
 // An asynchronous virtual job: async, ssp, and sync with backup workers. Each worker leases a
 // batch, computes the gradient of the values that it received, pushes it, and receives its next
-// values when the shard's rule allows it. Ledger, shard, rule and running statistics are those of a
-// real job. Called by virtual_training.cc.
+// values when the shard's rule allows it. Ledger, shard, rule and running statistics are the code
+// of a real job. Called by virtual_training.cc.
 //
 // A gradient is computed at the end of its compute time. It depends only on the values that were
 // read, so one device serves all workers.
@@ -51,7 +51,7 @@ struct VirtualWorker {
   VirtualTime sent{0};          // when the gradient's last part arrived
   VirtualTime answered{0};      // when the answer's last part was sent
   std::vector<int> unanswered;  // number of buckets without an answer, by server
-  int parts_missing = 0;        // servers whose part of the answer has not arrived
+  int parts_missing = 0;        // servers that still owe their part of the answer
 
   VirtualTime idle_since{0};  // since when the worker has values and waits for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };

@@ -47,7 +47,7 @@ struct VirtualPlan {
   std::optional<PipelineLoad> pipeline;  // the stages of the only worker
   ps::Placement placement;               // placement of the variables on at least one server
 
-  // The tasks whose time is counted: workers, or stages.
+  // The number of tasks that take time: workers, or stages.
   int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }

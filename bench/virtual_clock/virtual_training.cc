@@ -248,7 +248,7 @@ class VirtualSynchronousJob {
     device_.note_written();
   }
 
-  // The order of additions is that of Synchronous::agree(), so that the bits are equal.
+  // Adds in the same order as Synchronous::agree(), so that the bits are equal.
   void average_running_statistics() {
     double total = 0.0;
     for (const std::int64_t samples : samples_in_statistics_) {

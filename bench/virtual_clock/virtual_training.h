@@ -1,6 +1,6 @@
 // Training under a virtual clock: any number of workers, servers and links in one process and one
-// thread. Shard, consistency rule and optimizer are those of real servers, batches are assigned as
-// in a real job, and every gradient is computed. Only time is simulated: the time of a step is
+// thread. Shard, consistency rule and optimizer are the code of real servers, batches are assigned
+// as in a real job, and every gradient is computed. Only time is simulated: the time of a step is
 // drawn, the time of a message is computed. A run is equal, bit for bit, on every machine with the
 // same instruction set, under any load. Called by `compare`.
 //
@@ -27,7 +27,7 @@ namespace syncopate::bench {
 Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
                         const std::function<void(double fraction)>& progress);
 
-// Another cluster, in which the steps of a run have other times.
+// Another cluster. The steps of a run take other times there.
 struct OtherTimes {
   const FaultInjection& faults;
   MetricsWriter& metrics;

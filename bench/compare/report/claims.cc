@@ -19,10 +19,10 @@ std::vector<double> logarithms_of(const std::vector<double>& values) {
   return all;
 }
 
-// Returns the variance of the mean logarithm of the times that stems from evaluations, between two
-// of which the target was reached: that of a uniform distribution. It is a systematic error,
-// because all seeds may reach the target at one point between two evaluations. Infinite for the
-// first evaluation.
+// Returns the part of the variance of the mean logarithm of the times that stems from evaluations.
+// The target was reached at some time between two evaluations; that time is taken as uniformly
+// distributed. It is a systematic error, because all seeds may reach the target at one point
+// between two evaluations. Infinite for the first evaluation.
 double evaluation_variance(const VariantSummary& row) {
   double sum = 0.0;
   for (std::size_t i = 0; i < row.reached_seconds.size(); ++i) {

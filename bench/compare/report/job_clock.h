@@ -14,14 +14,15 @@ class JobClock {
   // Takes a line of the metrics that a process wrote `seconds` after its start at `began_at` (wall
   // clock). Lines come in the order of the file.
   void add(double began_at, double seconds);
-  // Takes an evaluation, in which the process of `began_at` did not train for `seconds`.
+  // Takes an evaluation. The process that started at `began_at` did not train during its `seconds`.
   void add_evaluation(double began_at, double seconds);
   void set_synchronous(double began_at, bool is_synchronous);
 
-  // Returns, by `began_at`, what to add to the seconds of a process to get those of the job. Called
-  // after all lines were added. With has_kills, workers were killed on purpose, so the time until
-  // all continued counts, as do the steps that were lost. Otherwise a gap between processes is a
-  // job that was stopped and resumed later, and its seconds continue where they ended.
+  // Returns, by `began_at`, the offset that converts the seconds of a process to seconds of the
+  // job. Called after all lines were added. With has_kills, workers were killed on purpose, so the
+  // time until all continued counts, as do the steps that were lost. Otherwise a gap between
+  // processes is a job that was stopped and resumed later, and its seconds continue where they
+  // ended.
   std::map<double, double> offsets(bool has_kills) const;
 
  private:

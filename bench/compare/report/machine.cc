@@ -68,7 +68,7 @@ int threads_of_worker(const Comparison& comparison, const ComparedVariant& varia
   return variant.threads_per_worker.value_or(comparison.threads_per_worker);
 }
 
-// Returns the CPUs of the smallest machine, of which there must be at least one.
+// Returns the CPUs of the smallest machine. There must be at least one machine.
 int fewest_cpus(const Comparison& comparison) {
   return std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
 }

@@ -16,7 +16,8 @@
 namespace syncopate::bench {
 namespace {
 
-// The steps of the fill, one hue whose lightness rises strictly, so that it is legible in grey.
+// The steps of the fill. They have one hue, and their lightness rises strictly, so that the figure
+// is legible in grey.
 struct Step {
   double below;  // ratios below this have the fill
   std::string_view fill;

@@ -14,7 +14,7 @@ namespace syncopate::bench {
 // for four clusters.
 void print_map(std::ostream& out, const StrategyMap& map);
 
-// Returns the page, which is HTML and also well-formed XML. command: that of the comparison.
+// Returns the page, which is HTML and also well-formed XML. command: the comparison's command line.
 std::string map_page(const StrategyMap& map, const std::string& command);
 
 // Returns map.csv: a line for each cell, with full digits. Source: RFC 4180, with \n for a line

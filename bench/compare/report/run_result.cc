@@ -157,7 +157,7 @@ class RunReader {
   std::optional<RunResult> finish() {
     if (!has_summary_ && !run_.failure) return std::nullopt;
     convert_to_job_seconds();
-    // Lines of several processes may be mixed; those of each process are in order.
+    // Lines of several processes may be mixed; the lines of each process are in order.
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::stable_sort(run_.training.begin(), run_.training.end(), by_step);
     std::stable_sort(run_.curve.begin(), run_.curve.end(), by_step);
@@ -247,8 +247,7 @@ class RunReader {
   JobClock clock_;
   std::map<double, bool> is_synchronous_;  // by `began_at`: evaluations pause training
   double paused_seconds_ = 0.0;
-  // When the process began whose clock gave the seconds, for each training point, evaluation and
-  // summary.
+  // For each training point, evaluation and summary: the start of the process that wrote it.
   std::vector<std::optional<double>> training_began_;
   std::vector<std::optional<double>> curve_began_;
   std::vector<std::optional<double>> summary_began_;

@@ -1,7 +1,7 @@
 // The result of one run, read from the JSON lines that it wrote through a MetricsWriter. Tables,
-// verdict and report are made from it. Of each line only the fields that they need are read; all
-// seconds since training began are those of the job. Real runs and runs under the virtual clock
-// write the same lines.
+// verdict and report are made from it. Only the fields that they need are read. All seconds count
+// from the beginning of the job's training. Real runs and runs under the virtual clock write the
+// same lines.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct RunResult {
   int workers = 1;
   std::optional<std::string> failure;  // one line: why the run has no summary
   std::optional<double> began_at;      // wall clock, in seconds; empty under the virtual clock
-  int warmup_updates = 0;              // in which the learning rate rises; 0 if unknown
+  int warmup_updates = 0;              // while the learning rate rises; 0 if unknown
   std::vector<std::string> notes;      // what a reader of the run's numbers should know
   std::vector<std::string> faults;     // injected faults: flags of compare with their values
   std::vector<StepMetrics> training;   // the step lines; learning_rate may be NaN
@@ -61,9 +61,9 @@ struct RunResult {
 //   {"event":"machine","others_cpu_share":S,...}               real runs: where the run was made
 //   {"event":"note","text":T}
 //   {"event":"summary",...}  or  {"event":"failure","reason":R}
-// Seconds of training points, curve and summary are converted to those of the job (job_clock.h). A
-// run whose evaluations go back in time counts as failed. Unknown events and fields are ignored, as
-// is a last line that was cut short. Returns nothing for a run without summary or failure, which
+// Seconds of training points, curve and summary are converted to seconds of the job (job_clock.h).
+// A run counts as failed if its evaluations go back in time. Unknown events and fields are ignored,
+// as is a last line that was cut short. Returns nothing for a run without summary or failure, which
 // was interrupted. Throws FileError naming file and line if a line is not JSON or lacks a field.
 std::optional<RunResult> read_run(const std::filesystem::path& file);
 
