@@ -187,9 +187,9 @@ void CompareFlags::declare_variants() {
       {.value = "NAME,...", .default_text = "one, described by the fault flags", .repeats = true});
   flags_.add(
       "--step-time", [this](const std::string& text) { step_time_ = parse_step_time(text); },
-      "time of a training step on the clusters of --clusters, in milliseconds, or measure: that of "
-      "--model with --batch-size-per-replica on one thread of this machine, kept in map.json; "
-      "links count in proportion",
+      "time of a training step on the clusters of --clusters, in milliseconds, or measure: "
+      "measures --model with --batch-size-per-replica on one thread of this machine and keeps the "
+      "time in map.json; links count in proportion",
       {.value = "MILLISECONDS|measure", .default_text = "1"});
   flags_.add("--workers", &workers_, "workers, or stages, of each variant",
              {.least = 1, .most = 1024});
@@ -461,7 +461,7 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
   const auto words = std::make_shared<CompareFlags>(flags);
   const auto record = std::make_shared<std::filesystem::path>();
   flags.add("--replay", record.get(),
-            "file of train --record whose updates are computed again, bit for bit, in place of a "
+            "computes the updates of a file of train --record again, bit for bit, in place of a "
             "comparison; with --data",
             {.value = "FILE"});
   return [words, record, environment] {

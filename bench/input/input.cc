@@ -118,7 +118,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--augment", enum_target(run->input.augment), "augmentation");
   add_image_flags(flags, *run);
   flags.add("--peer-python", &options->peer_python,
-            "interpreter with TensorFlow and PyTorch, whose pipelines read the same pictures",
+            "interpreter with TensorFlow and PyTorch; their pipelines read the same pictures",
             {.value = "PYTHON"});
   flags.add("--model", &options->model, "network that consumes samples of its usual size",
             {.choices = workload_models()});

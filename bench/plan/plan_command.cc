@@ -59,7 +59,7 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--slow", &words.slow, "factor of the step times of worker W",
             {.value = "worker=W,factor=F", .repeats = true});
   flags.add("--slow-worker", &words.slow_worker,
-            "factor by which the last of the most workers is slower, short for --slow",
+            "how many times slower the last of the most workers is, short for --slow",
             {.value = "FACTORx"});
 }
 

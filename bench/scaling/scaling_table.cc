@@ -144,7 +144,7 @@ std::string scaling_verdict(const ScalingTable& table) {
 std::string scaling_note(const ScalingTable& table) {
   std::string text =
       "Speed-up is over the first row, round by round; efficiency is speed-up per requested CPU "
-      "(replicas x threads), that of the first row being 100 %. One pass is " +
+      "(replicas x threads), and 100 % in the first row. One pass is " +
       decimal_text(table.samples_per_pass, 0) +
       (table.data.empty() ? " samples" : " samples of " + table.data) +
       ". Utilisation is the CPU time of all tasks, spinning included, over wall time times "
