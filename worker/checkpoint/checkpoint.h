@@ -28,7 +28,7 @@ struct Progress {
   std::string data_flag{};     // the value of --data, "mnist:DIR"
   std::string split{};         // the value of --split
   std::string head{};          // --head; empty: none
-  std::string normalize{};     // --normalize; empty: that of the data
+  std::string normalize{};     // --normalize; empty: the data set's
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
   std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
@@ -63,7 +63,7 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
 
-// Removes all checkpoints of the folder except the newest `keep` and that of step `best`, and
+// Removes all checkpoints of the folder except the newest `keep` and the one of step `best`, and
 // temporary files of processes that have ended.
 void prune_checkpoints(const std::filesystem::path& dir, int keep, std::int64_t best = 0);
 
@@ -77,12 +77,13 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
 // name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
-// Returns the weights of another program that a path names: an index of shards, also that of a path
-// to one shard, or those in a folder without checkpoints. "" for other paths, and for one file.
+// Returns the path of another program's weights: the index of shards for a path to it or to one of
+// its shards, and the weights in a folder without checkpoints. "" for other paths, and for one
+// file.
 std::filesystem::path foreign_weights_at(const std::filesystem::path& path);
 
-// Returns the path, or, if it is that of a folder, its newest checkpoint. Throws UsageError for a
-// folder without checkpoints, and for one shard of several; FileError.
+// Returns the path, or, for a folder, its newest checkpoint. Throws UsageError for a folder without
+// checkpoints, and for one shard of several; FileError.
 std::filesystem::path file_or_newest_in(const std::filesystem::path& path);
 
 // Returns the flag that gives a network of this name, such as "--model mlp".

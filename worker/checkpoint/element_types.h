@@ -17,7 +17,7 @@ struct ElementType {
   void (*to_f32)(std::span<const std::byte> elements, std::span<float> values) = nullptr;
 };
 
-// The type in which this program writes.
+// The type that this program writes.
 inline constexpr std::string_view kF32Name = "F32";
 
 // Returns the type of this name; null for a name that the format does not have.

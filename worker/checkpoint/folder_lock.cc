@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kLockPollInterval(50);
 // together wait for each other briefly.
 constexpr std::chrono::milliseconds kNoticeDelay(300);
 
-// The contents of the lock file, one line per field: which process of which run holds the lock.
+// The contents of the lock file, one line per field: the process and the run that hold the lock.
 struct Holder {
   std::string words;
   std::string host;

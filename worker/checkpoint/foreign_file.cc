@@ -38,8 +38,8 @@ constexpr std::string_view kLfsPointer = "version ";
 // 0x1950a86a20f9469cfc6c, of 10 bytes. Source: torch/serialization.py, MAGIC_NUMBER.
 constexpr std::string_view kTorchPickle = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 
-// Reads a file of torch.save, of any kind. Every class but those of tensors and arrays is replaced
-// by a dictionary that takes any state, so that no code of the file runs, and a whole module, or an
+// Reads a file of torch.save, of any kind. Every class except tensor and array classes is replaced
+// by a dictionary that takes any state. So no code of the file runs, and a whole module, or an
 // object of a class that is not installed, becomes dictionaries as well. All tensors and arrays get
 // the names of the dictionaries, and the numbers in the lists, that they are in; TensorNames finds
 // the network among them. clone() parts tensors that share their memory, which safetensors refuses.

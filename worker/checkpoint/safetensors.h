@@ -28,8 +28,8 @@ struct TensorEntry {
   std::uint64_t end = 0;
 };
 
-// Thrown for a file whose bytes are not those that were written: it is cut short or changed. An
-// older checkpoint may be sound.
+// Thrown for a file that is cut short, or changed since it was written. An older checkpoint may be
+// sound.
 class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)

@@ -201,7 +201,7 @@ void SafetensorsReader::verify_checksum() const {
     return static_cast<std::uint32_t>(
         crc32_z(checksum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   };
-  // A file's checksum is computed over a header whose checksum field is zero.
+  // A file's checksum is computed over a header with zero in the checksum field.
   std::string header = header_;
   const std::size_t key = header.find(kChecksumKey);
   if (key == std::string::npos || key + kChecksumKey.size() + kChecksumDigits > header.size()) {

@@ -31,9 +31,9 @@ std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index)
 // Returns the index in the same folder that names this file; "" if there is none.
 std::filesystem::path index_beside(const std::filesystem::path& shard);
 
-// Returns the index of the shards of which this file is one: the index in its folder that names it,
-// or, for a name such as model-00001-of-00002.safetensors without one, the name that the index has.
-// "" for other files.
+// Returns the index of the shards that this file belongs to: the index in its folder that names it.
+// If there is none and the file has a name such as model-00001-of-00002.safetensors, returns the
+// name that the index would have. "" for other files.
 std::filesystem::path index_of_shard(const std::filesystem::path& path);
 
 // Opens one file, or all shards of an index, and validates their headers. One thread only.

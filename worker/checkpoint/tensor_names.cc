@@ -95,7 +95,7 @@ Candidates candidates_of(const std::vector<TensorEntry>& tensors,
   return candidates;
 }
 
-// Removes the prefixes for which the condition holds, unless it holds for all.
+// Removes the prefixes that meet the condition, unless all do.
 template <typename Condition>
 void remove_unless_all(std::vector<std::string>& prefixes, const Condition& condition) {
   std::vector<std::string> left;
@@ -152,7 +152,7 @@ TensorNames::TensorNames(const std::vector<TensorEntry>& tensors,
         path.string(), prefixes.size(), fmt::join(shown, ", "),
         in_python_line(shown.front(), "PREFIX"), python_that_loads(path)));
   }
-  // If no prefix fits, that of most tensors serves the message that names a missing one.
+  // If no prefix fits, the prefix of most tensors serves the message that names a missing tensor.
   if (!fits) {
     const auto most = std::ranges::max_element(
         candidates, {}, [](const auto& candidate) { return candidate.second.size(); });

@@ -16,9 +16,10 @@ namespace syncopate {
 class TensorNames {
  public:
   // wanted: names and shapes, as the file has them, of tensors that the file must have. Names are
-  // taken as they are if all of `wanted` are there; otherwise without the one prefix with which all
-  // are. Of several such prefixes one is taken whose shapes fit, and one that is not that of a
-  // moving average. Throws UsageError when several remain. `tensors` outlives this object.
+  // taken as they are if all of `wanted` are there. Otherwise a prefix is removed: one that all of
+  // `wanted` have in the file. Of several such prefixes, one with fitting shapes that is not a
+  // moving average's is taken. Throws UsageError when several remain. `tensors` outlives this
+  // object.
   TensorNames(const std::vector<TensorEntry>& tensors, std::span<const TensorEntry> wanted,
               const std::filesystem::path& path);
 

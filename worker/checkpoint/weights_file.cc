@@ -62,9 +62,9 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// How PyTorch names a tensor from which it computes a parameter, and the call that makes a
-// parameter of the result. {} is the parameter's name. Source: torch/nn/utils: prune.py,
-// weight_norm.py, spectral_norm.py, parametrize.py.
+// PyTorch computes some parameters from other tensors. This is the name of such a tensor, and the
+// call that makes a parameter of the result. {} is the parameter's name. Source: torch/nn/utils:
+// prune.py, weight_norm.py, spectral_norm.py, parametrize.py.
 struct ComputedForm {
   std::string_view part;
   std::string_view call;
@@ -121,8 +121,8 @@ class WeightsLoader {
     return of_keras_ ? keras_name(name) : name;
   }
 
-  // The tensors that the file must have: all but those of the head, and of a network that is
-  // nothing but a head, all.
+  // The tensors that the file must have: all except the head's. If the network is nothing but a
+  // head, the file must have all.
   std::vector<TensorEntry> required() const {
     std::vector<TensorEntry> entries;
     const bool is_head = head_.size() == graph_.parameters.size();
@@ -149,7 +149,7 @@ class WeightsLoader {
   }
 
   // Whether two weights of dense layers differ in the number of inputs. The first layer of the head
-  // reads the body, whose values do not depend on the number of classes.
+  // reads the body's values, which do not depend on the number of classes.
   bool has_other_inputs(const TensorEntry& entry, const Shape& shape) const {
     if (shape.size() != 2) return false;
     const std::size_t inputs = of_keras_ ? 0 : 1;
@@ -253,8 +253,8 @@ class WeightsLoader {
         names.empty() ? "no tensors" : list_of(names), advice_for_shard()));
   }
 
-  // Throws UsageError if the file has a parameter as the tensors from which PyTorch computes it, as
-  // that of a pruned layer.
+  // Throws UsageError if the file has, in place of a parameter, the tensors that PyTorch computes
+  // it from, as for a pruned layer.
   void refuse_computed(const std::string& name) const {
     const std::size_t leaf = name.rfind('.') + 1;
     for (const ComputedForm& form : kComputedForms) {
@@ -338,7 +338,7 @@ class WeightsLoader {
   bool has_average_;
   TensorNames names_;
   std::set<std::string> used_;
-  std::set<std::string> unfit_;  // tensors of the file in whose place a fresh one stays
+  std::set<std::string> unfit_;  // tensors of the file that fresh ones replace
   std::vector<std::string> fresh_;
 };
 

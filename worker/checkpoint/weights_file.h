@@ -28,8 +28,8 @@ namespace syncopate {
 std::string load_weights(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed,
                          const Snapshot& snapshot);
 
-// Returns size and checksum of a file as text, by which tasks see that they read the same file;
-// "unreadable" for a file that cannot be read.
+// Returns size and checksum of a file as text, "unreadable" for a file that cannot be read. Tasks
+// compare it to check that they read the same file.
 std::string describe_file(const std::filesystem::path& path);
 
 // Does the same for what load_weights() reads: one file, or an index and its shards.

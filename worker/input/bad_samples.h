@@ -1,4 +1,4 @@
-// The samples of a data set that could not be read, of which the user allowed a number.
+// Counts the unreadable samples of a data set against the limit of --skip-bad-records.
 #pragma once
 
 #include <cstdint>

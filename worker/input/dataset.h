@@ -77,7 +77,7 @@ struct DataSplits {
   bool suits_crop_flip = false;   // natural images: mirror images keep their class
 
   // Returns the split that evaluations during training and all choices read: the validation split
-  // if there is one. The results of a run are those of the test split.
+  // if there is one. The results of a run come from the test split.
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 

@@ -43,12 +43,12 @@ Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
 // the map become kUncounted. Of kNone and kCropFlip alone.
 void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std::int32_t> labels);
 
-// Returns the random key of a sample from which dropout draws (Batch::keys): a function of (seed,
-// epoch, sample index).
+// Returns the random key of a sample. Dropout draws from it (Batch::keys). It is a function of
+// (seed, epoch, sample index).
 std::uint64_t make_key(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
 
 // Throws UsageError unless samples of this kind can be augmented: crop-flip needs images [H, W, C],
-// random-resized-crop those of u8 with 1 or 3 channels.
+// random-resized-crop needs u8 images with 1 or 3 channels.
 void check_augment(Augment kind, const TensorSpec& image);
 
 // Copies an image and augments the copy. image: shape [H, W, C], any dtype; samples of other shapes

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// The key in the header of a cache file, which must match that of the reader.
+// The key in the header of a cache file. It must match the reader's key.
 struct PixelCacheKey {
   std::uint32_t version = 0;        // version of the code that renders the payload
   std::uint64_t payload_bytes = 0;  // size of the payload without the header
@@ -28,7 +28,7 @@ struct MappedPayload {
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
-// As map_pixel_cache(), for a payload whose size only the file tells.
+// As map_pixel_cache(), for a payload of a size that only the file knows.
 std::optional<MappedPayload> map_pixel_cache_of_any_size(const std::filesystem::path& path,
                                                          std::uint32_t version);
 

@@ -12,8 +12,8 @@
 
 namespace syncopate {
 
-// One tensor of a sample. The shape is that of one sample, without the batch: [H, W, C] for an
-// image, [F] for features, [] for a number.
+// One tensor of a sample. The shape has no batch dimension: [H, W, C] for an image, [F] for
+// features, [] for a number.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::kU8;

@@ -92,8 +92,8 @@ void end_job(Membership& membership, const std::exception& error, bool peer_bega
   constexpr std::chrono::seconds kVerdictMayTake(1);
   constexpr std::chrono::milliseconds kVerdictPollInterval(5);
   const std::string seen = error.what();
-  // A task whose error repeats that of another task waits twice as long for the other task's
-  // report, so that it does not report first.
+  // If this task's error only repeats another task's error, this task waits twice as long for the
+  // other task's report, so that it does not report first.
   const Deadline deadline =
       Deadline::after(repeats_failure(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
   while (peer_began && !membership.failure() && !deadline.passed()) {

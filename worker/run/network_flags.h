@@ -28,8 +28,8 @@ struct Normalization {
 // naming --normalize.
 Normalization parse_normalize(const std::string& text);
 
-// Returns the normalization of samples with this number of channels: that of the data set for an
-// empty `text`. Throws UsageError when the numbers of channels differ.
+// Returns the normalization of samples with this number of channels; an empty `text` means the data
+// set's. Throws UsageError when the numbers of channels differ.
 Normalization choose_normalization(const std::string& text, const Normalization& of_data,
                                    std::size_t channels);
 

@@ -16,9 +16,9 @@
 
 namespace syncopate {
 
-// Ends a run whose peers have failed. Usually the training thread wakes where it waits for them and
-// throws. If it is busy for too long (reading data, a slow disk, a long step), this class ends the
-// process, so that no task outlives its job.
+// Ends a run after its peers have failed. Usually the training thread wakes where it waits for them
+// and throws. If it is busy for too long (reading data, a slow disk, a long step), this class ends
+// the process, so that no task outlives its job.
 class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;

@@ -81,8 +81,8 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
 // its loss has no classes, or a checkpoint cannot hold it.
 Graph with_label_smoothing(Graph graph, const std::string& what, float label_smoothing);
 
-// Returns a network to begin a network file with: that of network_for_data(), or, where the targets
-// are numbers, a network `model` that ends with the mean squared error.
+// Returns a network to begin a network file with: the result of network_for_data(), or, where the
+// targets are numbers, a network `model` that ends with the mean squared error.
 Graph network_template(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags = {});
 

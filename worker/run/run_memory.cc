@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
 
-// Returns the node whose output a view of it shares, or the node itself.
+// Returns the node that owns the output of `id`: a view shares the output of another node.
 NodeId owner_of(const Graph& graph, NodeId id) {
   for (;;) {
     const Node& node = graph.nodes[static_cast<std::size_t>(id)];
@@ -29,8 +29,8 @@ NodeId owner_of(const Graph& graph, NodeId id) {
 }
 
 // Returns the elements of a sample that stay in memory between forward and backward: the inputs of
-// layers with weights, from which the gradients of these weights are computed. Samples are not
-// counted, and what else a backend keeps is its own choice.
+// layers with weights, because the gradients of these weights are computed from them. Samples are
+// not counted, and what else a backend keeps is its own choice.
 std::int64_t kept_elements(const Graph& graph) {
   std::set<NodeId> kept;
   for (const Node& node : graph.nodes) {

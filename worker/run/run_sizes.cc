@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kMostDefaultLanes = 8;
 
-// Returns the batches whose gradients make one update: more than one only with backup workers,
-// whose steps a coordinator counts, because otherwise the global batch is the batch of an update.
+// Returns the number of batches in one update. It is more than one only with backup workers,
+// because a coordinator counts their steps; otherwise the global batch is the batch of an update.
 std::int64_t batches_per_update(const TrainOptions& options) {
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
   const bool is_summed = consistency.consistency == ps::Consistency::kSync;
@@ -26,8 +26,8 @@ std::int64_t batches_per_update(const TrainOptions& options) {
 
 // The number of replicas, or of stages that are threads, among which CPUs are divided.
 struct Sharing {
-  int of_task = 1;  // those of this task
-  int of_host = 1;  // those of all tasks on this host
+  int of_task = 1;  // of this task
+  int of_host = 1;  // of all tasks on this host
 };
 
 Sharing sharing_of(const TrainOptions& options, const Membership* membership) {

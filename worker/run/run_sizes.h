@@ -15,7 +15,7 @@ namespace syncopate {
 // Returns the number of tasks of this run on this host, without servers.
 int tasks_of_host(const TrainOptions& options, const Membership* membership);
 
-// Returns the number of replicas, over all tasks, whose gradients make one update.
+// Returns the number of replicas, over all tasks, that contribute gradients to one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
 // Returns the result of count_replicas() before the tasks have met, if all tasks have as many
@@ -47,8 +47,8 @@ int default_lanes();
 int lanes_of(int cpus, int sharing) noexcept;
 
 // Returns the lanes of a replica: --threads, or else the CPUs divided among the replicas of all
-// tasks on this host. Tasks that are bound to CPUs of their own still share the quota of their
-// cgroup, and a task to which Slurm gave a number of CPUs uses no more of them.
+// tasks on this host. Tasks that are bound to different CPUs still share the quota of their cgroup.
+// A task uses no more CPUs than Slurm gave it.
 int choose_lanes(const TrainOptions& options, const Membership* membership,
                  const CpuLimits& limits = cpu_limits());
 
@@ -58,8 +58,8 @@ int choose_lanes(const TrainOptions& options, const Membership* membership,
 Autotune choose_autotune(const TrainOptions& options, const Membership* membership);
 
 // Returns the factor of --learning-rate that --learning-rate-scale stands for. `replicas` and
-// `global_batch` come from count_replicas() and choose_batch(). With backup workers, the batch that
-// the rate grows with is that of the gradients that make an update.
+// `global_batch` come from count_replicas() and choose_batch(). With backup workers, the rate grows
+// with the number of samples in an update.
 double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch);
 
 // Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.

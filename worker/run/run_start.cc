@@ -136,7 +136,7 @@ void require_empty_folder(const TrainOptions& options) {
 }
 
 // The position and flags that the chief broadcasts to every task. The skipped ranges are broadcast
-// after these numbers, because a task must know the size of what it receives.
+// after these numbers, because a task must know the size of each message before it receives it.
 struct BroadcastStart {
   std::int64_t loads = 0;    // 1: the chief's values are restored on every task
   std::int64_t resumed = 0;  // 1: from a checkpoint of the run's own folder

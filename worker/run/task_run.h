@@ -1,6 +1,6 @@
 // A training run of one task, from its options to its report: `syncopate train`, and programs with
-// a workload of their own. It opens the inputs in the order that finds mistakes soonest. Only the
-// chief writes files and prints results.
+// their own workload. It opens the inputs in the order that finds mistakes soonest. Only the chief
+// writes files and prints results.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct TrainOptions {
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
   bool has_own_cpus = false;    // no other task uses this task's CPUs
-  // The replicas are as many as the devices: those of one process on GPUs, without --replicas.
+  // One process on GPUs, without --replicas: it has a replica for each device.
   bool takes_every_device = false;
   bool shares_devices = false;  // several replicas use one device on purpose
   std::chrono::milliseconds rendezvous_timeout{0};

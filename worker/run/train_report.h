@@ -20,8 +20,8 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display);
 
-// Shows the summary of a run that was not stopped. In an asynchronous job it is made on the task
-// whose outcome has a test result.
+// Shows the summary of a run that was not stopped. In an asynchronous job the task with a test
+// result makes it.
 Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t global_batch,
                    Strategy& strategy, const TrainOutcome& outcome);
 

@@ -29,7 +29,7 @@ void make_deferred_evaluations(const TrainLoopOptions& loop, const RunStart& sta
   }
 }
 
-// The readers of each replica have names and ids of their own.
+// Each replica's readers have their own names and ids.
 ReaderTrace readers_of(const ReaderTrace& readers, int replica) {
   constexpr int kMostReaders = 1024;
   return {.trace = readers.trace,
@@ -67,7 +67,8 @@ void describe_job(const TrainOptions& options, const Graph& graph, const DataSpl
   servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;
   constexpr std::chrono::seconds kRestartMayTake(60);
   // A restarted server resumes from a snapshot, which takes time. A server that cannot return is
-  // given up a little later than server 0 gives it up, whose error message is more precise.
+  // given up a little later than server 0 gives it up, because the error message of server 0 is
+  // more precise.
   const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
   servers.server_timeout =
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;

@@ -1,5 +1,6 @@
-// The objects of a training run, and training in a job that leases batches to its workers: the job
-// description, the workers of this task, and roll-backs of servers to a snapshot.
+// The objects of a training run. For a job that leases batches to its workers, also the functions
+// that describe the job, train the workers of this task, and repeat training after servers went
+// back to a snapshot.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@
 
 namespace syncopate {
 
-// The objects of a run, in the order in which they are made. They outlive the report of a failure,
+// The objects of a run, in the order of their construction. They outlive the report of a failure,
 // because destroying the readers of a slow disk may take long.
 struct TrainingSession {
   DataSplits data;

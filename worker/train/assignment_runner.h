@@ -23,8 +23,8 @@ class AssignmentRunner {
     bool ends_training = false;  // a rule that judges evaluations ends training
     std::optional<std::filesystem::path> checkpoint;
     std::optional<std::filesystem::path> best;  // checkpoint of the best evaluation
-    // The evaluation of the watched split, or, of the final snapshot, that of the test split;
-    // nothing when `stop` returned true or no evaluation is due.
+    // The evaluation on the watched split, and for the final snapshot on the test split; nothing
+    // when `stop` returned true or no evaluation is due.
     std::optional<Evaluation> test;
     std::optional<Evaluation> validation;  // of the final snapshot, if there is a validation split
   };

@@ -69,8 +69,8 @@ class StopRelay {
     passed_on_ = true;
     job_.request_stop(*request_.kind());
   }
-  // The job is complete: the first worker that reaches --max-seconds, or whose evaluation a rule
-  // judges so, ends training for the whole job.
+  // The job is complete: this worker reached --max-seconds, or a rule judged its evaluation so. The
+  // first such worker ends training for the whole job.
   void complete() {
     if (is_complete_) return;
     is_complete_ = true;

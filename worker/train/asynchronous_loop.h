@@ -1,6 +1,6 @@
 // The training loop of an asynchronous job. Each replica trains the batches that the job leases to
-// it. A replica to which the job assigns a snapshot of the variables evaluates it or writes it to a
-// checkpoint while the other replicas train on, or stores it for an evaluation after training.
+// it. The job may assign a snapshot of the variables to a replica, which evaluates it or writes it
+// to a checkpoint while the other replicas train on, or stores it for an evaluation after training.
 // Called by `syncopate train` under a strategy that has an AsynchronousJob; train_loop.h is its
 // counterpart for synchronous replicas. The batches of a replica and the order of updates depend on
 // timing.
@@ -53,8 +53,8 @@ struct AsynchronousRun {
 // `start` is the position at which the job of this task began. The job decides when evaluations and
 // checkpoints are due; of `options` only this task's folder and log interval are used.
 //
-// On the task to which the job assigned the last snapshot (has_last_snapshot) the outcome describes
-// the whole job and has `test`, or, when the job was stopped, `checkpoint`. On other
+// On the task that got the last snapshot from the job (has_last_snapshot) the outcome describes the
+// whole job and has `test`, or, when the job was stopped, `checkpoint`. On other
 // tasks the outcome has the last progress and rates that the task received, without position, test
 // and hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the
 // samples that the job trained from the first step of this task to the end. train_loss is the mean

@@ -1,4 +1,4 @@
-// Counts which classes a network takes for which, in an evaluation.
+// Counts pairs of true and predicted class in an evaluation.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Snapshots of the variables whose evaluation is deferred until training has ended (--eval-when
-// end). assignment_runner.cc adds and evaluates them. They outlive an attempt at training that
-// servers roll back.
+// Snapshots of the variables that are evaluated after training has ended (--eval-when end).
+// assignment_runner.cc adds and evaluates them. They outlive an attempt at training that servers
+// roll back.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class DeferredEvaluationFile {
   // Throws FileError when the file cannot be written; then its contents are unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
-  // The snapshots that still have to be evaluated, in the order in which they were written. A
-  // record that a killed process left incomplete is ignored.
+  // The snapshots that still have to be evaluated, in the order of writing. A record that a killed
+  // process left incomplete is ignored.
   struct Entry {
     EvalMetrics moment;
     std::uint64_t offset = 0;  // first byte of the record in the file
@@ -81,7 +81,7 @@ struct DeferredEvaluationsOptions {
 class DeferredEvaluations {
  public:
   // The constructor keeps no file, because most workers never store a snapshot. Throws FileError
-  // when the folder is not that of a run and no file can be created in it.
+  // when the folder is not a run's and no file can be created in it.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run; called when a run starts at step 0.

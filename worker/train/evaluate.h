@@ -31,12 +31,12 @@ struct Evaluation {
   std::int64_t bad_samples = 0;           // samples that could not be read and are left out
   std::string first_bad = {};             // why the first of them could not be read
   std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
-  // Which classes were taken for which; null if they were not counted.
+  // Counts of pairs of true and predicted class; null if they were not counted.
   std::shared_ptr<const ConfusionMatrix> confusion = {};
 };
 
-// The most classes of a network whose confusion matrix every evaluation counts: tasks exchange all
-// pairs of classes.
+// Every evaluation counts the confusion matrix of a network with at most this number of classes:
+// tasks exchange all pairs of classes.
 inline constexpr std::int64_t kMostCountedClasses = 256;
 
 // Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
@@ -71,16 +71,16 @@ class PartialEvaluator {
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
   // Evaluates the batches of this part and fills sums[b] of each, with the loss not divided; `sums`
-  // has batches_of_all() elements, and those of other parts stay as they are. Ends early when
-  // `stop` returns true. on_progress counts the batches of this part; may be empty. Throws what the
-  // data set throws.
+  // has batches_of_all() elements; elements of other parts stay as they are. Ends early when `stop`
+  // returns true. on_progress counts the batches of this part; may be empty. Throws what the data
+  // set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
   // Evaluates all batches. Returns nothing when `stop` returned true; then this object cannot be
   // used again. Throws what add_up() throws. Precondition: this is the only part.
   std::optional<Evaluation> run(const std::function<bool()>& stop = {},
                                 const OnProgress& on_progress = {});
-  // Returns which classes the last run() took for which; nothing unless they are counted.
+  // Returns the confusion matrix of the last run(); nothing unless it is counted.
   const std::optional<ConfusionMatrix>& confusion() const noexcept { return confusion_; }
 
  private:
@@ -97,7 +97,7 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
-// that of the network. confusion: of all samples, if it was counted. Throws FileError if more
+// the network's loss. confusion: of all samples, if it was counted. Throws FileError if more
 // samples were bad than may be, or all of them.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
                   std::optional<ConfusionMatrix> confusion = {});
@@ -136,9 +136,9 @@ class SnapshotEvaluator {
                     const EvaluationOptions& options);
   ~SnapshotEvaluator();
 
-  // Evaluates a copy of the snapshot's values and state. The result is bit-identical to that of
-  // Evaluator for the same values. Returns nothing when `stop` returned true. Throws ShapeError for
-  // a snapshot of another network, and what PartialEvaluator throws.
+  // Evaluates a copy of the snapshot's values and state. The result is bit-identical to Evaluator's
+  // for the same values. Returns nothing when `stop` returned true. Throws ShapeError for a
+  // snapshot of another network, and what PartialEvaluator throws.
   std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop,
                                 const OnProgress& on_progress = {});
 

@@ -34,8 +34,8 @@ struct TaskInput {
   std::array<double, kNumbers> as_numbers() const;
 };
 
-// Returns the input of the task whose steps wait for the largest part of their time. gathered: the
-// numbers of all tasks, in their order.
+// Returns the input of the task that waits for its input for the largest part of its steps' time.
+// gathered: the numbers of all tasks, in their order.
 TaskInput longest_wait(std::span<const double> gathered);
 
 // Whether there are enough steps, and enough time in them, to say whether they wait.

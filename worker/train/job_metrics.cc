@@ -23,7 +23,7 @@ StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
           .samples = to.samples - from.samples};
 }
 
-// Indices of the numbers that a task sends: first those of the task, then those of each replica.
+// Indices of the numbers that a task sends. These are the task's own; each replica's follow.
 enum : std::ptrdiff_t { kFirst, kCount, kSeconds, kInputWait, kSent, kReceived, kOfTask };
 enum : std::ptrdiff_t { kExposed, kPeersWait, kOfReplica };
 constexpr std::int64_t kNotCounted = -1;
@@ -173,7 +173,7 @@ double WorkerTimes::exposed_seconds() const {
 
 double WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.evaluation_shard();
-  // Bytes are counted per process, so the counts of the first replica are those of the task.
+  // Bytes are counted per process, so the counts of the first replica hold for the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
   std::vector<double> mine(kOfTask);
   mine[kFirst] = shard.first;

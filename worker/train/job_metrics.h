@@ -49,9 +49,8 @@ class JobMetrics {
   // Called after each step of this worker. Writes and shows only when this worker reports for the
   // job. A line of metrics is due when the job has passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // Called before this worker reports on a job of which it has trained nothing, because it joined
-  // late or was restarted: writes the line that says when its clock began. Does nothing after
-  // begin().
+  // Called before this worker reports on a job that it has not trained yet, because it joined late
+  // or was restarted. Writes the line that says when its clock began. Does nothing after begin().
   void begin_as_reporter(const JobStatus& status);
   // Called when the job has ended with `status`: writes the line of the last steps and stops the
   // clock.
@@ -103,8 +102,8 @@ class WorkerTimes {
     double seconds = 0.0;      // duration of the steps
     double input_wait_seconds = 0.0;
   };
-  // Writes a line of metrics for each worker of the job. Returns the largest part of a task's time
-  // in which it waited for input. Every task calls it.
+  // Writes a line of metrics for each worker of the job. Returns the largest part of its time that
+  // a task waited for input. Every task calls it.
   double write(const Totals& totals, MetricsWriter& metrics) const;
   // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;

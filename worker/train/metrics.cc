@@ -23,7 +23,7 @@ namespace syncopate {
 
 namespace {
 
-// A line of JSON. Keys are written in the order in which they are added.
+// A line of JSON. Keys are written in the order of their addition.
 using OrderedJson = nlohmann::ordered_json;
 
 class NoMetrics final : public MetricsWriter {
@@ -59,7 +59,7 @@ class Both final : public MetricsWriter {
   std::unique_ptr<MetricsWriter> second_;
 };
 
-// "counts" are those of ps::StalenessHistogram: exact below 64, then ranges of stalenesses.
+// "counts" come from ps::StalenessHistogram: exact below 64, then ranges of stalenesses.
 OrderedJson staleness_of(const std::vector<WorkerStaleness>& workers) {
   OrderedJson all = OrderedJson::array();
   for (const WorkerStaleness& worker : workers) {
@@ -95,8 +95,8 @@ class JsonLines final : public MetricsWriter {
   // is_late: another task of the run has claimed the file.
   void open_file(bool is_late) {
     constexpr mode_t kBeforeUmask = 0666;
-    // A writer that appends also reads, to find out how the file ends. A pipe whose reader is
-    // missing or slow does not stop training.
+    // A writer that appends also reads, to find out how the file ends. A pipe with a slow or
+    // missing reader does not stop training.
     const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (append_ ? O_RDWR : O_WRONLY);
     file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
     if (!file_ && errno == ENXIO) {

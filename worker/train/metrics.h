@@ -21,8 +21,8 @@
 namespace syncopate {
 
 // The line {"event":"begin"}, written when training begins in a process. Several processes may
-// append to one file, and a process may be restarted, so later lines repeat `began_at` to say whose
-// clock their seconds use.
+// append to one file, and a process may be restarted, so later lines repeat `began_at` to name the
+// clock of their seconds.
 struct BeginMetrics {
   std::int64_t step = 0;     // updates applied before this process began
   std::int64_t samples = 0;  // samples trained before this process began
@@ -31,7 +31,7 @@ struct BeginMetrics {
   bool is_synchronous = true;
   double began_at = 0.0;       // wall clock, seconds since 1970 UTC
   std::string head = {};       // --head; empty: none
-  std::string normalize = {};  // --normalize; empty: that of the data
+  std::string normalize = {};  // --normalize; empty: the data set's
 };
 // Returns the wall clock's time now, in seconds since 1970 UTC.
 double wall_clock_seconds();
@@ -73,7 +73,7 @@ struct EvalMetrics {
   // training pauses for evaluations and checkpoints, and their time is left out.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
-  // The began_at value of the process whose clock trained_seconds uses; nothing: this process.
+  // The began_at value of the process that measured trained_seconds; nothing: this process.
   std::optional<double> began_at = {};
   std::int64_t bad_samples = 0;           // samples of the split that are left out
   std::string first_bad = {};             // why the first of them could not be read
@@ -85,7 +85,7 @@ struct EvalMetrics {
 // waiting for bytes, both are in communication_exposed_seconds.
 struct WorkerMetrics {
   int worker = 0;
-  std::int64_t steps = 0;  // number of steps in which the worker took part
+  std::int64_t steps = 0;  // number of steps that the worker took part in
   std::int64_t samples = 0;
   double seconds = 0.0;
   double compute_seconds = 0.0;
@@ -94,7 +94,7 @@ struct WorkerMetrics {
   double input_wait_seconds = 0.0;
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
-  // Steps whose fp16 gradients were not finite and were skipped; nothing where they are not
+  // Steps that were skipped because fp16 gradients were not finite; nothing where they are not
   // counted.
   std::optional<std::int64_t> skipped_steps = {};
 };
@@ -133,7 +133,7 @@ struct Summary {
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;  // of the task that waits longest; of one asynchronous worker
   double communication_exposed_fraction = 0.0;  // part of the time in steps
-  // By stage of a pipeline, the part of the time in steps in which it waited for others.
+  // For each pipeline stage: the fraction of step time spent waiting for other stages.
   std::vector<double> stage_idle_fractions = {};
   std::int64_t peak_memory_bytes = 0;
   std::optional<DeviceLoad> gpu;           // of this task's GPUs, if the driver tells
@@ -164,9 +164,9 @@ class MetricsWriter {
 // UsageError naming the file and the process of another run that writes it; FileError naming the
 // file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
-// Makes a writer of metrics that appends, and opens the file at its first line: for the workers of
-// an asynchronous job, of which one at a time reports. An empty path writes nothing. The first line
-// throws FileError.
+// Makes a writer of metrics that appends, and opens the file at its first line. It is for the
+// workers of an asynchronous job; one of them at a time reports. An empty path writes nothing. The
+// first line throws FileError.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
 // Makes a writer that passes everything on to both.
 std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,

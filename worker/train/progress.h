@@ -1,6 +1,6 @@
 // What a user sees while a run is at work: on a terminal one line that is redrawn, elsewhere a line
 // every ten seconds. The train loops call it; the functions that make the text and keep the pace
-// are apart from the terminal, so that tests bring a writer, a clock and a width of their own.
+// are apart from the terminal, so that tests bring their own writer, clock and width.
 #pragma once
 
 #include <chrono>

@@ -12,7 +12,7 @@ namespace syncopate {
 
 enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential, kLognormal };
 
-// A worker whose compute delays are multiplied by `factor`.
+// A slow worker: its compute delays are multiplied by `factor`.
 struct Slowness {
   int worker = 0;
   double factor = 1.0;

@@ -117,8 +117,8 @@ class Curves final : public MetricsWriter {
         {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
     if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
     EventFile& file = metrics.on_validation ? validation_ : test_;
-    // The step from which a run goes on may be evaluated again; a run without steps to train does
-    // not even begin. Another asynchronous worker may have evaluated later steps already.
+    // A resumed run may evaluate its first step again; a run without steps to train does not even
+    // begin. Another asynchronous worker may have evaluated later steps already.
     if (which_ == CurveWriter::kOnly && metrics.step <= begun_at_.value_or(metrics.step)) {
       file.begin_again(metrics.step);
     }

@@ -59,18 +59,18 @@ class EventFile {
   bool is_failing_ = false;  // the last event could not be written
 };
 
-// Which of a job's writers of curves one is: the only one, as that of a synchronous job, or one of
-// the asynchronous workers, of which one at a time reports.
+// The role of a writer of a job's curves. A synchronous job has one writer. Each asynchronous
+// worker has one, and one of them at a time reports.
 enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 
 // Makes a writer of the curves of a run: folder/train has loss, accuracy (or the loss's other main
 // metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
 // folder/validation and folder/test have loss and accuracy of evaluations, and the picture of
 // add_confusion_image(). Files are created when their first event is written; the only writer
-// creates that of folder/train at once, so that a folder that cannot be written ends a run before
-// it trains. It also claims the folder for its run, and the workers join the claim with their first
-// event. A run that begins in a folder with curves replaces what they have of its steps. Throws as
-// EventFile::open() and claim_curves().
+// creates the file in folder/train at once, so that a folder that cannot be written ends a run
+// before it trains. It also claims the folder for its run, and the workers join the claim with
+// their first event. A run that begins in a folder with curves replaces what they have of its
+// steps. Throws as EventFile::open() and claim_curves().
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 
@@ -81,9 +81,9 @@ FileDescriptor claim_curves(const std::filesystem::path& folder);
 // Throws UnavailableError if this build cannot write event files.
 void require_tensorboard();
 
-// Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
-// a column per predicted class, darker where more samples of the class are taken for it. The caller
-// has claimed the folder. Throws as EventFile::open().
+// Adds a picture of the confusion matrix to folder/test: a row per class, a column per predicted
+// class, darker where more samples of the class are predicted as that class. Its tag and
+// description explain the axes. The caller has claimed the folder. Throws as EventFile::open().
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
                          const ConfusionMatrix& confusion);
 

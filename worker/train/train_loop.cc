@@ -31,7 +31,7 @@ BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
 }
 
 // Totals of the steps of this process, and what follows from them: the step lines of the metrics
-// and the progress line. Times are those of the first replica of this task.
+// and the progress line. Times are measured on the first replica of this task.
 class StepLog {
  public:
   StepLog(const TrainingRun& run, const TrainLoopOptions& options, std::int64_t total_steps)
@@ -45,9 +45,9 @@ class StepLog {
   double epoch_loss() const { return epoch_.mean_loss(); }
 
   void begin_epoch() { epoch_ = {}; }
-  // Notes whether steps waited for their input: those since the last note, or of several epochs if
-  // these are short. The other tasks wait for the one whose input is slowest, so that one is noted.
-  // Every task calls it at the end of an epoch. Throws PeerError.
+  // Notes whether the steps since the last note waited for their input. If epochs are short,
+  // several make one note. All tasks wait for the task with the slowest input, so that task is
+  // noted. Every task calls it at the end of an epoch. Throws PeerError.
   void end_epoch() {
     const InputCounters now = run_.input.counters();
     const TaskInput own{.wait = {.steps = judged_.steps,
@@ -267,14 +267,14 @@ class TrainLoop {
 
   // Counts the bad samples of the epoch, of all replicas together.
   void require_few_bad(const ps::DataPosition& at, std::int64_t num_bad) {
-    if (run_.bad_samples == nullptr || !at.untrained.empty()) return;  // those of earlier epochs
+    if (run_.bad_samples == nullptr || !at.untrained.empty()) return;  // from earlier epochs
     if (at.offset == 0) num_bad_ = 0;
     num_bad_ += num_bad;
     most_bad_ = std::max(most_bad_, num_bad_);
     run_.bad_samples->require_few(num_bad_, fmt::format("epoch {}", at.epoch + 1));
   }
 
-  // Whether the time of this task is up; all tasks end after the step in which one task reports it.
+  // Whether the time of this task is up. All tasks end after the step that one task reports it in.
   bool is_time_up() const {
     return options_.max_seconds > 0.0 && log_.all().seconds >= options_.max_seconds;
   }
@@ -335,7 +335,7 @@ class TrainLoop {
   }
 
   // Waits until the chief has written its checkpoint. Without it the other tasks would wait in the
-  // next step, whose time is that of training, and would report "saved" too early.
+  // next step, which counts as training time, and would report "saved" too early.
   void wait_for_chief() {
     constexpr double kDone = 1.0;
     synchronous_job(run_.strategy).gather({&kDone, 1});

@@ -12,7 +12,7 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
   const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
   const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
   Batch slice = batch.rows(share.begin - first, share.end - first);
-  if (replica.index == 0) slice.num_bad = batch.num_bad;  // one replica reports those of the task
+  if (replica.index == 0) slice.num_bad = batch.num_bad;  // one replica reports for the task
   return slice;
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kChannels = 3;
 constexpr std::size_t kPlane = 32 * 32;
 constexpr std::size_t kCifarPixels = kChannels * kPlane;
-constexpr std::uint64_t kLargestFile = std::uint64_t{3} << 30;  // of what a packed file may become
+constexpr std::uint64_t kLargestFile = std::uint64_t{3} << 30;  // bytes, unpacked
 
 // Describes one of the two data sets. A record is its labels, one byte each, then the red, green
 // and blue planes.

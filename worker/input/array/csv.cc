@@ -53,7 +53,7 @@ class TableDataset final : public Dataset {
   SampleSpec spec_;
 };
 
-// Returns the samples of a table whose number is in `rows`.
+// Returns the samples of a table with the numbers in `rows`.
 CsvTable take_rows(const CsvTable& table, std::span<const std::uint32_t> rows) {
   CsvTable part{.columns = table.columns,
                 .num_features = table.num_features,
@@ -81,8 +81,8 @@ struct Tables {
   std::optional<CsvTable> validation{};
 };
 
-// Takes the test samples out of a table: a fifth of it, drawn by a fixed seed, so that the parts
-// are those of the file and not of a run.
+// Takes the test samples out of a table: a fifth of it, drawn by a fixed seed, so that every run of
+// the same file has the same parts.
 Tables split_table(CsvTable table, const std::filesystem::path& path) {
   const auto samples = table.targets.size();
   if (samples < 2 || samples > std::numeric_limits<std::uint32_t>::max()) {
@@ -237,7 +237,7 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
   if (tables.validation) {
     splits.validation = std::make_unique<TableDataset>(std::move(*tables.validation), classes);
   }
-  // Columns have units of their own, and a network learns little from a column of large numbers.
+  // Each column has its own unit, and a network learns little from a column of large numbers.
   ValueStatistics statistics = value_statistics(*splits.train, /*by_feature=*/true);
   splits.mean = std::move(statistics.mean);
   splits.stddev = std::move(statistics.stddev);

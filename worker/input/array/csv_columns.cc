@@ -60,7 +60,7 @@ FirstLine kind_of(const Fields& fields) {
                                                     : fields[0] == "0");
     return is_count ? FirstLine::kDoubtful : FirstLine::kSample;
   }
-  // The first name of pandas' header is empty: that of the numbers of the rows.
+  // The first name of pandas' header is empty: this column has the numbers of the rows.
   const bool are_names =
       std::all_of(fields.begin() + (fields[0].empty() ? 1 : 0), fields.end(),
                   [&](std::string_view field) { return is_number(field) || may_be_name(field); });
@@ -170,7 +170,7 @@ class ColumnChooser {
     return last;
   }
 
-  // Whether the header has points with the columns x and y, of which this name is the second.
+  // Whether this name is the second of a pair of columns x and y that describes points.
   bool is_coordinate(std::string_view name) const {
     return lower_case(name) == "y" &&
            std::ranges::any_of(columns_.header,

@@ -41,17 +41,17 @@ CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& option
 // Whether the name of a column says that it has labels or targets, such as "Class" or "y".
 bool means_label(std::string_view column_name);
 
-// Refuses a line that may be a header of numbers or a sample, because of what it does: "counts the
-// columns". names: of the columns in a table that a network was trained on; may be empty. Throws
-// UsageError.
+// Refuses a line that may be a header of numbers or a sample. what_it_does: why the line may be a
+// header, "counts the columns". names: the column names of the table that a network was trained on;
+// may be empty. Throws UsageError.
 [[noreturn]] void refuse_first_line(const FirstCsvLine& line, std::string_view what_it_does,
                                     const std::vector<std::string>& names);
 
-// Returns the columns of a table that a network predicts from: those of these names, in a table
-// with a header; else those at the places that they had in training, in a table of as many columns,
-// or all columns of a table without targets. A line with numbers among the features is a header
-// only if it has these names. Throws UsageError if there are no such columns, and for a line that
-// may be a header of numbers or a sample.
+// Returns the columns of a table that a network predicts from. In a table with a header they are
+// found by the names in `trained`. Without a header, a table with as many columns as in training
+// has them at the same places, and in a table without targets all columns are features. A line with
+// numbers among the features is a header only if it has the trained names. Throws UsageError if
+// there are no such columns, and for a line that may be a header of numbers or a sample.
 CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained);
 
 // Returns the header that a table of `count` columns may have for a network trained on these; empty

@@ -20,7 +20,7 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t kFewestRows = 10;  // fewer say too little
-constexpr std::size_t kManyRows = 100;   // in which one sample in 100 is like the first by chance
+constexpr std::size_t kManyRows = 100;   // one sample in 100 is like the first by chance
 constexpr std::size_t kRareOneIn = 10;   // rows
 constexpr std::size_t kMostFeatureClasses = 1000;
 
@@ -51,7 +51,7 @@ int direction_of(std::span<const float> numbers) {
   return is_ordered(std::less()) ? 1 : is_ordered(std::greater()) ? -1 : 0;
 }
 
-// Whether the first of these labels is that of no other sample, which is rare in the table.
+// Whether no other sample has the first of these labels. Such labels must be rare in the table.
 bool is_first_label_new(const std::vector<std::int32_t>& labels) {
   std::map<std::int32_t, std::size_t> samples;
   for (const std::int32_t label : labels) ++samples[label];

@@ -12,10 +12,11 @@ namespace syncopate {
 struct CsvOptions;
 struct CsvTable;
 
-// Whether the first sample of a table without a header may be a header of numbers: two of these
-// hold, and the table has more than 10 samples. The features rise or fall from each to the next, as
-// in fewer than one in ten samples; no other's do, of more than 100. The label is that of no other
-// sample. Half of the features or more lie outside the range of the other samples.
+// Whether the first sample of a table without a header may be a header of numbers: the table has
+// more than 10 samples, and two of four conditions hold. (1) The features rise or fall from each to
+// the next, and fewer than one in ten other samples do so. (2) They rise or fall, and none of more
+// than 100 samples does so. (3) No other sample has its label, and such labels are rare. (4) Half
+// of the features or more lie outside the range of the other samples.
 bool first_sample_may_be_header(const CsvTable& table);
 
 // Returns what the user should know of the columns of a table. Features may number or name the

@@ -154,7 +154,7 @@ class CsvParser {
     if (is_first && other != std::string_view::npos) return "; " + with_commas(field[other]);
     const bool is_word = !field.empty() && std::isalpha(static_cast<unsigned char>(field[0])) != 0;
     std::string text;
-    // Words in the first line may be those of a header with numbers.
+    // Words in the first line may belong to a header with numbers.
     if (is_first && is_word && !is_missing_value(field)) {
       text = fmt::format("; if the line is a header, remove it: {} > NEW.csv",
                          filter(fmt::format("sed {}d", line_number_)));

@@ -46,8 +46,8 @@ struct CsvOptions {
 CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions& options);
 
 // Reads the columns of a table that a network predicts from, as find_csv_columns() finds them;
-// other columns may hold anything. The table has no targets, and its number of samples is that of
-// its features. Throws as read_csv().
+// other columns may hold anything. The returned table has no targets, so its number of samples
+// follows from its features. Throws as read_csv().
 CsvTable read_csv_features(ByteStream& stream, const std::string& path, const CsvColumns& trained);
 
 }  // namespace syncopate

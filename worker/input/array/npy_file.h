@@ -1,6 +1,5 @@
-// A .npy file whose rows are read by number. The file is never loaded as a whole, so it may be
-// larger than memory; pages that were read stay in the page cache, which all processes of a machine
-// share.
+// Reads rows of a .npy file by number. The file is never loaded as a whole, so it may be larger
+// than memory; pages that were read stay in the page cache, which all processes of a machine share.
 #pragma once
 
 #include <cstddef>

@@ -51,8 +51,8 @@ ValueStatistics statistics_of(const Dataset& dataset, std::size_t channels, doub
     count += static_cast<double>(bytes.size() / sizeof(T) / channels);
   });
   for (double& sum : mean) sum /= count;
-  // A second pass, because the difference of sums of squares loses all digits of features whose
-  // mean is far from 0.
+  // A second pass, because the difference of sums of squares loses all digits if the mean of a
+  // feature is far from 0.
   for_each_sample(dataset, [&](std::span<const std::byte> bytes) {
     for_each_value<T>(bytes, channels, [&](std::size_t c, double value) {
       variance[c] += (value - mean[c]) * (value - mean[c]);

@@ -13,9 +13,10 @@ struct ValueStatistics {
   std::vector<float> stddev;  // 1 where all values are equal
 };
 
-// Computes the statistics of each channel of images [H, W, C], and of vectors [F] those of each
-// feature if `by_feature`, else of all features together. Reads at most 256 MB of samples, evenly
-// spaced, in their order: a function of the samples alone. Throws what the data set throws.
+// Computes the statistics of each channel of images [H, W, C]. For vectors [F], computes the
+// statistics of each feature if `by_feature`, else of all features together. Reads at most 256 MB
+// of samples, evenly spaced, in their order: a function of the samples alone. Throws what the data
+// set throws.
 ValueStatistics value_statistics(const Dataset& dataset, bool by_feature);
 
 // Returns statistics that leave f32 samples of this shape unchanged.

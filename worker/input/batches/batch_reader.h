@@ -55,7 +55,7 @@ struct BatchSlot {
   bool has_memory() const noexcept { return !whole.inputs.empty(); }
 };
 
-// Reads the plan's batches into slots, each of which is the memory of one batch. Immutable and
+// Reads the plan's batches into slots. A slot is the memory of one batch. Immutable and
 // thread-safe: each thread passes its own slot.
 class BatchReader {
  public:

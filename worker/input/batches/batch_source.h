@@ -19,7 +19,7 @@ namespace syncopate {
 // Where the reader threads of a source record their spans.
 struct ReaderTrace {
   Trace* trace = nullptr;  // null: nowhere; outlives the source
-  int first_id = 1000;     // id of the first reader, above those of replicas
+  int first_id = 1000;     // id of the first reader, above the replicas' ids
   std::string name = "reader";
 };
 

@@ -7,16 +7,16 @@ namespace syncopate {
 namespace {
 
 constexpr int kNewest = 12;            // values that may show a change of a cost
-constexpr double kStandardErrors = 6;  // by which they then differ from the older ones
+constexpr double kStandardErrors = 6;  // least difference of these from the older ones
 constexpr double kLeastChange = 0.1;   // of the mean; smaller changes need no reaction
 constexpr double kPause = 5.0;         // times the mean: an evaluation or a checkpoint, not a step
 constexpr int kMostPauses = 4;         // more in a row are slower steps
 constexpr int kFirstSteps = 2;         // before the first choice
 constexpr double kBadWait = 0.01;      // of the step: the input is too slow
 constexpr double kRounding = 0.1;      // readers
-// Takes for which fewer readers must be enough before one ends: a reader too many costs little.
+// Takes in a row with too many readers before their number falls: a reader too many costs little.
 constexpr int kTakesToRest = 16;
-constexpr double kSlackOfRunning = 0.5;  // CPUs by which running readers may exceed their share
+constexpr double kSlackOfRunning = 0.5;  // CPUs that running readers may use beyond their share
 
 }  // namespace
 

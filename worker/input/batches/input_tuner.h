@@ -52,7 +52,7 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  int settling_ = 0;  // values to come before those of the time of a change are dropped, too
+  int settling_ = 0;  // values to come until those measured during a change are dropped
   int pauses_ = 0;    // values in a row that were left out
 };
 
@@ -76,7 +76,7 @@ class InputTuner {
  private:
   void tune_readers();
   void tune_ahead(bool waited);
-  // The readers for which there are CPUs beside the lanes, plus `slack` of a CPU.
+  // The number of readers that may run: the CPUs that the lanes leave plus `slack`, rounded up.
   int affordable(double slack) const;
 
   InputTunerOptions options_;
@@ -84,7 +84,7 @@ class InputTuner {
   RecentCost step_;   // of the consumer, without waiting
   RecentCost wait_;   // of the consumer
   int takes_ = 0;
-  int lower_for_ = 0;  // takes in a row for which fewer readers were enough
+  int lower_for_ = 0;  // takes in a row with more readers than needed
   int readers_;
   int ahead_;
   int spare_;                  // batches ahead beside one of each reader

@@ -13,7 +13,7 @@ namespace syncopate {
 namespace {
 
 // Batch slots beside the `prefetch` batches read ahead: two that the consumer holds
-// (BatchSource::next), and that of the upcoming() batch while the consumer still holds both.
+// (BatchSource::next), and one for the upcoming() batch while the consumer still holds both.
 constexpr int kHeldWithUpcoming = 3;
 
 }  // namespace
@@ -92,7 +92,7 @@ void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
   reader_.fill(samples, loss_divisor_factor_ * count, reader_.with_memory(slots_[slot]));
 }
 
-// Leases the samples of batch `sequence` from the job, after those of all earlier batches and
+// Leases the samples of batch `sequence` from the job, after the samples of all earlier batches and
 // at most ring_.ahead() batches ahead, because no other worker can train the samples of a lease.
 // Returns false if there is no lease.
 bool LeasedBatchSource::lease(std::int64_t sequence) {

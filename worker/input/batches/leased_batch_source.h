@@ -1,5 +1,5 @@
 // The batches of an asynchronous worker: ranges of samples that the job leases to it while training
-// runs. The order of an epoch and its augmentation are those of make_batch_source.
+// runs. The order of an epoch and its augmentation are the same as in make_batch_source.
 #pragma once
 
 #include <condition_variable>

@@ -167,7 +167,7 @@ constexpr float kMarkInk = 0.8F;         // ink of a mark, as a part of the digi
 constexpr float kStrongestNoise = 0.3F;  // peak, as a part of full white
 constexpr int kPiecesPerSpan = 5;        // segments that stand for one span of a curve
 
-// The random numbers of one image, in the order in which they are drawn.
+// Draws the random numbers of one image, in a fixed order.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream) : random_(seed, stream) {}

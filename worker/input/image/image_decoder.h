@@ -29,9 +29,9 @@ struct DecodeOptions {
   bool reduce = true;
 };
 
-// Decodes `file`, which `header` was read from, into pixels [height, width, channels]. JPEG by the
-// accurate integer transform and smooth chroma upsampling; a picture whose data are cut short or
-// whose codes are wrong is refused, not filled up in grey. CMYK is converted as TensorFlow does,
+// Decodes `file`, which `header` was read from, into pixels [height, width, channels]. JPEG uses
+// the accurate integer transform and smooth chroma upsampling. A picture is refused, not filled up
+// in grey, if its data are cut short or its codes are wrong. CMYK is converted as TensorFlow does,
 // without a colour profile. Bounded memory: the rows of a JPEG file and of a PNG file that is not
 // interlaced pass through one after the other. Any thread. Throws FileError that names file, offset
 // and reason.

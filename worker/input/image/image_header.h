@@ -24,7 +24,7 @@ struct ImageHeader {
   // Size as stored. An orientation that transposes exchanges them in the shown picture.
   std::int64_t width = 0;
   std::int64_t height = 0;
-  // The value of the EXIF tag, 1 to 8. For PNG, that of an eXIf chunk before the pixels.
+  // The value of the EXIF tag, 1 to 8. A PNG file has the tag in an eXIf chunk before the pixels.
   int exif_orientation = 1;
 };
 
@@ -35,7 +35,7 @@ struct ImageHeader {
 ImageHeader read_image_header(std::span<const std::byte> file, std::string_view name);
 
 // Returns what a file that starts with these bytes seems to be: "a GIF file", "HTML", "an empty
-// file"; nothing: the bytes are those of no known type.
+// file"; nothing for an unknown type.
 std::optional<std::string> known_file_type(std::span<const std::byte> file);
 // Returns the type, or the first bytes of a file of no known type, for a message.
 std::string describe_file_type(std::span<const std::byte> file);

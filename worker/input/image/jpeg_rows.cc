@@ -163,8 +163,8 @@ void convert_cmyk_row(std::uint8_t* row, std::int64_t width, bool inverted, int 
 }
 
 // Lets libjpeg skip the columns that the resizer does not read. Returns the first column of the
-// rows that will be decoded. One more column on each side makes the others equal to those of the
-// whole picture: chroma is interpolated between neighbours.
+// rows that will be decoded. Chroma is interpolated between neighbours. One more column is decoded
+// on each side, so that the other columns equal those that decoding the whole picture gives.
 std::int64_t crop_columns(JpegDecompressor& jpeg, const Resizer& resizer) {
   const std::int64_t first = std::max<std::int64_t>(resizer.first_column() - 1, 0);
   const std::int64_t end = std::min<std::int64_t>(resizer.last_column() + 2, jpeg->output_width);

@@ -87,7 +87,7 @@ void decode_png_rows(std::span<const std::byte> file, std::string_view name,
   };
   const PngContext png(spng_ctx_new(0));
   check(static_cast<bool>(png), "libspng gives a context");
-  // Those of needed chunks were compared above.
+  // The checksums of needed chunks were compared above.
   require(spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_DISCARD));
   require(spng_set_chunk_limits(png.get(), kMaxChunkBytes, kMaxChunkBytes));
   require(spng_set_png_stream(png.get(), PngInput::read, &input));

@@ -1,5 +1,5 @@
-// Writes PNG files: label maps with a palette, in which the value of a pixel is its class and
-// viewers show each class in a colour, and grey pictures.
+// Writes PNG files: grey pictures, and label maps with a palette. The value of a label map's pixel
+// is its class; viewers show each class in a colour.
 #pragma once
 
 #include <cstddef>

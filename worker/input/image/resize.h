@@ -36,7 +36,7 @@ struct ResizeAxis {
 
 ResizeAxis make_resize_axis(const ResizeWindow& window, std::int64_t size);
 
-// Resizes one picture, of which it is given the rows from top to bottom. One thread only.
+// Resizes one picture. The caller gives its rows from top to bottom. One thread only.
 class Resizer {
  public:
   // out is [height, width, channels].

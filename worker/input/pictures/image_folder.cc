@@ -159,7 +159,7 @@ fs::path behind_single_folders(fs::path folder) {
   }
 }
 
-// is_split: the folder is that of a split.
+// is_split: whether the folder is one split of a data set.
 ImageFolder scan(const fs::path& root, bool is_split) {
   ImageFolder folder{root, {}, {}};
   LeftOut left_out;

@@ -33,7 +33,8 @@ class ImageDataset final : public PictureDataset {
   std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
 
  private:
-  // Changes when the file or the way of decoding changes. The folder is that of the split.
+  // Changes when the file or the way of decoding changes. The stamp has the folder's name, because
+  // it names the split.
   std::uint64_t stamp(std::int64_t index) const override {
     constexpr int kDecoderVersion = 1;
     const ImageFile& file = file_at(index);

@@ -48,7 +48,7 @@ void warn(const std::filesystem::path& path, std::string_view problem) {
                   path.string(), problem));
 }
 
-// Returns half of what the disk of this file has free, the file itself included.
+// Returns half of the free bytes on the disk of this file. The file itself counts as free.
 std::int64_t half_of_disk(int file, std::int64_t used_bytes) {
   struct statvfs room = {};
   if (::fstatvfs(file, &room) != 0) return 0;

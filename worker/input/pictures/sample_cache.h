@@ -25,7 +25,7 @@ namespace syncopate {
 class SampleCache {
  public:
   // Opens the file, creating it and its folder when they are missing. Uses at most limit_bytes of
-  // the disk; a negative limit means half of what the disk has free, the file included. Returns
+  // the disk; a negative limit means half of the free disk; the file itself counts as free. Returns
   // null and logs one warning when the file cannot be used, also when it belongs to another user.
   static std::unique_ptr<SampleCache> open(const std::filesystem::path& path,
                                            std::int64_t sample_bytes, std::int64_t limit_bytes);

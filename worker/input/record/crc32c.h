@@ -7,7 +7,7 @@
 
 namespace syncopate {
 
-// Returns the CRC-32C of bytes: the reflected polynomial 0x82F63B78, of which "123456789" has
+// Returns the CRC-32C of bytes, with the reflected polynomial 0x82F63B78. The CRC of "123456789" is
 // 0xE3069283. Source: RFC 3720, appendix B.4.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 

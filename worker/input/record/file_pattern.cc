@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-// Whether a path matches a pattern, in whose braces glob(3) and not fnmatch(3) sees alternatives.
+// Whether a path matches a pattern. Braces are alternatives for glob(3), but not for fnmatch(3).
 bool matches(const std::string& pattern, const std::string& path) {
   std::string extended;
   int depth = 0;  // of braces

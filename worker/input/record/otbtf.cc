@@ -1,6 +1,6 @@
 // otbtf:DIR: patches of satellite images with label maps, as OTBTF's TFRecords writes them: train,
-// valid and test with *.records, output_types.json and output_shape.json. A record is an Example
-// whose features are serialized tensors. Source: remicres/otbtf, otbtf/tfrecords.py.
+// valid and test with *.records, output_types.json and output_shape.json. A record is an Example;
+// its features are serialized tensors. Source: remicres/otbtf, otbtf/tfrecords.py.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -62,7 +62,7 @@ class RecordFile {
   const std::string& path() const noexcept { return path_; }
   const FileStamp& stamp() const noexcept { return stamp_; }
   const FileId& id() const noexcept { return id_; }
-  // Whether it was unpacked; offsets then are those of the unpacked bytes.
+  // Whether the file was unpacked. Offsets then count unpacked bytes.
   bool is_unpacked() const noexcept { return is_unpacked_; }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // unpacked
 

@@ -1,6 +1,6 @@
 // The index of a TFRecord file: where its records are, and a number of each, such as its class.
 // Indexes are kept in the cache folder, one file per TFRecord file, and mapped: the processes of a
-// machine share them. A file whose size or time changed since is indexed again.
+// machine share them. A file is indexed again if its size or time has changed since.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct IndexedRecord {
   friend bool operator==(const IndexedRecord&, const IndexedRecord&) = default;
 };
 
-// The value of a record whose checksum is wrong or that cannot be parsed.
+// The value of a damaged record: its checksum is wrong, or it cannot be parsed.
 inline constexpr std::int64_t kDamagedRecord = -1;
 
 struct RecordIndex {

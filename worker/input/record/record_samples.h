@@ -46,12 +46,13 @@ Feature require_feature(const Example& example, const FeatureName& feature, Feat
 Feature require_one_value(const Example& example, const FeatureName& feature, FeatureKind kind,
                           std::string_view noun, const std::string& what);
 
-// Returns what unpacked files may take: the part of one task of half of what this machine, or the
-// cgroups of this process, have free. root: as of available_memory().
+// Returns the memory that unpacked files of one task may take. All tasks together may take half of
+// the memory that this machine, or the cgroups of this process, have free. root: as of
+// available_memory().
 UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root = "/");
 
-// Returns index options whose value is the class in a feature. Classes are below num_classes, or at
-// most kLargestLabel if it is 0; others end the indexing by a FileError.
+// Returns options for an index that has the class of each record, read from a feature. Classes are
+// below num_classes, or at most kLargestLabel if it is 0; others end the indexing by a FileError.
 IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
                               std::int64_t num_classes);
 // Returns index options without a value.
@@ -96,7 +97,7 @@ std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
                                                std::string_view contents, const ImageOptions& image,
                                                const IndexOptions& index);
 
-// Logs a warning if two of the files are the same file, whose samples then count twice.
+// Logs a warning if two of the files are the same file: its samples then count twice.
 void warn_about_repeated_files(const RecordShards& shards);
 // Returns the files that are in both lists, by what they are and not by name.
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,

@@ -1,4 +1,4 @@
-// The records of one split: those of its TFRecord files, one file after another, by number.
+// The records of one split, by number: its TFRecord files, one after another.
 #pragma once
 
 #include <cstddef>

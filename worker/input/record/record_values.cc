@@ -20,8 +20,8 @@ constexpr std::size_t kMostSampleBytes = std::size_t{256} << 20;
 constexpr std::array<std::pair<std::string_view, DType>, 3> kValueTypes = {
     {{"u8", DType::kU8}, {"u16", DType::kU16}, {"f32", DType::kF32}}};
 
-// Returns "; give 8x8x5:u8, if that is their shape" with the first shape that has `bytes`: that of
-// `input` with another type, else with another last extent; "" if none has.
+// Returns "; give 8x8x5:u8, if that is their shape" with the first shape of this many `bytes`:
+// first `input` with other types is tried, then with another last extent; "" if none fits.
 std::string fitting_shape(const TensorSpec& input, std::size_t bytes) {
   const auto advice = [](const Shape& shape, std::string_view type) {
     return fmt::format("; give {}:{}, if that is their shape", fmt::join(shape, "x"), type);

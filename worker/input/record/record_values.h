@@ -1,4 +1,4 @@
-// Samples of raw values in records: those of tfrecord:GLOB with --raw-shape.
+// Reads samples of raw values from records: tfrecord:GLOB with --raw-shape.
 #pragma once
 
 #include <memory>

@@ -34,8 +34,8 @@ const StoredTypeRow& row_of(StoredType type) noexcept {
   return *std::ranges::find(kStoredTypes, type, &StoredTypeRow::type);
 }
 
-// Returns `count` elements of type To from a list of values, of which the last repeats, as
-// TensorFlow reads a list that is shorter than the tensor; no values are zeros.
+// Returns `count` elements of type To from a list of values. The last value of a shorter list
+// repeats, as in TensorFlow; an empty list gives zeros.
 template <typename To, typename Values>
 std::string elements_of(const Values& values, std::size_t count) {
   std::string elements(count * sizeof(To), '\0');

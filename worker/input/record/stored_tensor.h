@@ -36,10 +36,10 @@ struct StoredTensor {
   std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(elements)); }
 };
 
-// Parses a serialized tensor. Elements are read from its content or, as TensorFlow stores small
-// tensors, from its list of values, whose last value repeats. what: names the bytes in messages.
-// Throws FileError: no serialized tensor, another type, a shape that is unknown, has more than 256
-// MB or does not fit the values.
+// Parses a serialized tensor. Elements are read from its content, or from its list of values, which
+// TensorFlow uses for small tensors; the last value of a short list repeats. what: names the bytes
+// in messages. Throws FileError: no serialized tensor, another type, a shape that is unknown, has
+// more than 256 MB or does not fit the values.
 StoredTensor parse_tensor(std::span<const std::byte> bytes, std::string_view what);
 
 // Returns a tensor as tf.io.serialize_tensor does.

@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-// What a feature is, without the form in which it is written.
+// The type and content of a feature, in one form for all versions of features.json.
 struct WrittenType {
   std::string name;
   nlohmann::json content;

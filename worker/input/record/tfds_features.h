@@ -1,4 +1,4 @@
-// Reads features.json, in which TensorFlow Datasets says what the features of a record are.
+// Reads features.json, where TensorFlow Datasets describes the features of a record.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-// A feature; those of nested dictionaries are named "outer/inner".
+// A feature. The name of a feature in a nested dictionary is "outer/inner".
 struct TfdsFeature {
   std::string name;
   std::string type;              // "Image", "ClassLabel"

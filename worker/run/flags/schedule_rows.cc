@@ -67,8 +67,8 @@ FlagText rule_text(const std::optional<Rule>& rule) {
   return rule ? FlagText(to_text(*rule)) : std::nullopt;
 }
 
-// Whether one task knows all gradients that make an update: not where servers sum those of several
-// workers.
+// Whether one task knows all gradients that make an update. It does not where servers sum the
+// gradients of several workers.
 bool has_whole_gradient(const TrainOptions& o) {
   const ps::ConsistencyOptions& consistency = o.strategy.consistency;
   const bool sums_on_servers = consistency.consistency == ps::Consistency::kSync &&
