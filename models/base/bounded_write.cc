@@ -23,7 +23,7 @@ bool handle_interrupts() {
   return sigaction(kInterrupt, &action, nullptr) == 0;
 }
 
-// While an object lives, a system call in which this thread waits ends within kInterval. poll(2)
+// While an object lives, every system call that this thread waits in ends within kInterval. poll(2)
 // is not enough: a pipe that has room may be full again at the write if another process shares it.
 // If the timer cannot be created, such a write waits for the reader.
 class WaitInterrupter {

@@ -30,7 +30,7 @@ class Deadline {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(remaining()).count();
     return static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
   }
-  // Returns the whole timeout from which after() made this deadline, for error messages.
+  // Returns the whole timeout that after() got, for error messages.
   std::chrono::nanoseconds timeout() const { return timeout_; }
 
  private:

@@ -1,5 +1,5 @@
-// The names of enumerations, as flags, files and messages write them. An enumeration whose values
-// have names has a function named_values() beside it:
+// The names of enumerations, as flags, files and messages write them. If the values of an
+// enumeration have names, a function named_values() stands beside it:
 //   enum class Transport : std::uint8_t { kAuto, kTcp };
 //   constexpr auto named_values(Transport) {
 //     return std::array{Named{"auto", Transport::kAuto}, Named{"tcp", Transport::kTcp}};

@@ -41,7 +41,7 @@ class BadSampleError : public FileError {
   using FileError::FileError;
 };
 
-// Thrown when the caller passed tensors whose shapes or types do not fit together.
+// Thrown when the shapes or types of the tensors that the caller passed do not fit together.
 class ShapeError : public Error {
   using Error::Error;
 };

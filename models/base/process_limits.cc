@@ -39,7 +39,7 @@ constexpr bool kHasSanitizer = false;
 
 // Stacks of threads where address space is limited: the default, 8 MiB, is taken from it in full.
 constexpr std::size_t kSmallStackBytes = std::size_t{1} << 20;
-// The main thread's stack grows on demand, and a process in which it cannot grow ends by SIGSEGV.
+// The main thread's stack grows on demand. If it cannot grow, the process ends by SIGSEGV.
 constexpr std::size_t kMainStackBytes = std::size_t{1} << 20;
 
 std::optional<rlim_t> soft_limit(__rlimit_resource resource) {

@@ -37,8 +37,9 @@ std::optional<std::int64_t> named_number(const fs::path& file, std::string_view 
   return std::nullopt;
 }
 
-// Returns the folders of a controller's cgroups that this process is in, from its own up. A limit
-// of each holds. In a container the path of the cgroup may be that of the host, which is not there.
+// Returns the folders of a controller's cgroups that this process is in, from its own up. The
+// limits of all of them hold. In a container the path of the cgroup may be the host's path, which
+// does not exist there.
 std::vector<fs::path> cgroups(const fs::path& root, std::string_view controller) {
   std::vector<fs::path> folders;
   std::ifstream lines(root / "proc/self/cgroup");
@@ -95,7 +96,7 @@ std::vector<MemoryLimit> memory_limits(const fs::path& root) {
     const auto limit = limit_in(folder / (is_first ? "memory.limit_in_bytes" : "memory.max"));
     const auto used = limit_in(folder / (is_first ? "memory.usage_in_bytes" : "memory.current"));
     if (!limit || !used) continue;
-    // The first version counts the groups below in names of their own.
+    // The first version counts the groups below under separate names.
     std::int64_t droppable = 0;
     for (const std::string name : {"inactive_file", "active_file"}) {
       droppable +=

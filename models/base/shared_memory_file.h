@@ -1,5 +1,5 @@
-// Memory shared between processes: an anonymous file (memfd) whose descriptor is passed to other
-// processes, its mapping, and waiting on a word of it. The kernel frees the memory when the last
+// Memory shared between processes: an anonymous file (memfd), its mapping, and waiting on a word of
+// it. Other processes get its descriptor and map it, too. The kernel frees the memory when the last
 // process that maps it ends, however it ends; the size limit of /dev/shm does not apply.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace syncopate {
 // Rounds a size up to whole huge pages (2 MiB), which large mappings ask for.
 std::size_t whole_huge_pages(std::size_t size_bytes) noexcept;
 
-// Creates a zeroed shared memory file whose size is sealed: a process that maps it cannot be killed
+// Creates a zeroed shared memory file and seals its size: a process that maps it cannot be killed
 // by another process that truncates it. `purpose`, here and below, names the contents in error
 // messages ("gradients"). Throws OutOfMemoryError, FileError.
 FileDescriptor make_shared_memory_file(std::size_t size_bytes, std::string_view purpose);

@@ -108,7 +108,7 @@ class OutputBuffer final : public std::streambuf {
 };
 
 // Writes each text at once, so that lines of several threads and processes do not mix. Reports no
-// error: a program whose standard error is closed goes on.
+// error, so a program goes on after its standard error was closed.
 class ErrorBuffer final : public std::streambuf {
  public:
   ~ErrorBuffer() override { write({}); }

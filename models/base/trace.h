@@ -1,7 +1,8 @@
-// A record of what the threads of a process do and when (--trace): a Chrome trace, which
-// ui.perfetto.dev and chrome://tracing show. Strategies, the train loops and the readers of the
-// input record their spans here.
-// Source: "Trace Event Format" (Google), the form of a JSON array, whose end may be missing.
+// Records what the threads of a process do and when (--trace), as a Chrome trace; ui.perfetto.dev
+// and chrome://tracing show it. Strategies, the train loops and the readers of the input record
+// their spans here.
+// Source: "Trace Event Format" (Google), the form of a JSON array. Its closing bracket may be
+// missing.
 #pragma once
 
 #include <array>
@@ -18,11 +19,11 @@
 
 namespace syncopate {
 
-// What a span is. The name of a span's event is that of its kind.
+// The kind of a span. The event of a span has the name of its kind.
 enum class TraceKind : std::uint8_t {
   kStep,           // a whole step of a replica
   kInput,          // a replica waits for its batch, or a reader makes a batch
-  kForward,        // on a GPU, the time in which the host starts the work
+  kForward,        // on a GPU, the time that the host takes to start the work
   kBackward,       // as kForward
   kCommunication,  // a replica sends gradients or waits for sums or values, a stage for another
   kUpdate,

@@ -7,11 +7,12 @@
 
 namespace syncopate {
 
-// The sums of squares behind a norm: several, because one alone would wait for each addition before
-// the next.
+// Partial sums of the squares behind a norm. There are several, so that additions do not wait for
+// each other.
 class NormSums {
  public:
-  // Adds gradients that follow those of earlier calls; each call but the last has a multiple of 16.
+  // Adds gradients that follow the gradients of earlier calls. The number of gradients of each call
+  // but the last is a multiple of 16.
   void add(std::span<const float> gradients) noexcept;
   double norm() const noexcept;
   std::span<double> all() noexcept { return sums_; }  // to pass them on
@@ -25,7 +26,8 @@ class NormSums {
 // change it.
 double gradient_norm(std::span<const float> gradients) noexcept;
 
-// Returns the factor of gradients of this norm: 1, or what makes the norm about max_norm.
+// Returns the factor to multiply gradients of this norm by: 1, or a smaller one that brings the
+// norm to about max_norm.
 float clip_factor(double norm, double max_norm) noexcept;
 
 // Multiplies all gradients by a factor. A factor of 1 leaves their bits as they are.

@@ -11,14 +11,14 @@ namespace syncopate {
 
 enum class Isa;
 
-// The order in which the gradients of n replicas are added depends only on n and on an element's
+// The gradients of n replicas are added in an order that depends only on n and on an element's
 // index in the arena. Every collective and the shard use this order, so they produce the same bits
 // for all buckets, transports and timings. Block b, of this number of elements, is summed from rank
 // (b + 1) mod n upwards, wrapping around after rank n - 1.
 inline constexpr std::int64_t kBlockElements = 16384;
 
-// Returns the rank whose addend comes first for arena element `index`, of n ranks. A negative
-// index, before the start of the arena, belongs to block -1, which starts at rank 0.
+// Returns the rank of the first addend of arena element `index`, of n ranks. A negative index,
+// before the start of the arena, belongs to block -1, which starts at rank 0.
 constexpr int first_addend(std::int64_t index, int n) noexcept {
   const std::int64_t block =
       index >= 0 ? index / kBlockElements : -((-index + kBlockElements - 1) / kBlockElements);

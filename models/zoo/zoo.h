@@ -30,10 +30,10 @@ Graph resnet50_v1(const NetworkInput& input);
 // 32x32. Source: Sandler et al. 2018.
 Graph mobilenet_v2(const NetworkInput& input);
 // Builds VGG-16 as torchvision has it, dropout included. Samples are at least 32x32; torchvision's
-// weights fit those of 224x224. Source: Simonyan and Zisserman 2014, configuration D.
+// weights fit samples of 224x224. Source: Simonyan and Zisserman 2014, configuration D.
 Graph vgg16(const NetworkInput& input);
-// Build networks that give a class for each pixel, of samples whose height and width are multiples
-// of 16. fcn: four convolutions with stride 2 and four transposed ones, padded as by TensorFlow's
+// Build networks that give a class for each pixel. Height and width of a sample are multiples of
+// 16. fcn: four convolutions with stride 2 and four transposed ones, padded as by TensorFlow's
 // "same", with sums of maps of one size between them: the network of the guides of OTBTF. unet:
 // Ronneberger et al. 2015 with padded convolutions and batch norms, with names of layers that are
 // common in PyTorch.
