@@ -1,7 +1,6 @@
 // Provides a small network with every kind of tensor that a checkpoint holds, and files as strings.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

@@ -12,8 +12,10 @@
 
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/checkpoint/checkpoint_case.h"
-#include "tests/worker/temporary_folder.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
@@ -87,13 +89,8 @@ TEST_F(CheckpointTest, WithANetworkOfAnotherProgramIsAnErrorNamingIt) {
   save();
   CheckpointInfo info = read_checkpoint_info(path_);
   info.network.replace(info.network.find("relu"), 4, "mish");
-  try {
-    (void)recorded_network(info);
-    FAIL() << "an unknown operation was accepted";
-  } catch (const FileError& error) {
-    EXPECT_NE(std::string(error.what()).find(path_.string()), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("mish"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(contains(message_of<FileError>([&] { (void)recorded_network(info); }), path_.string(),
+                       "mish"));
 }
 
 TEST_F(CheckpointTest, KeepsHeadAndNormalization) {
@@ -130,7 +127,7 @@ TEST_F(CheckpointTest, KeepsTheSkippedSamples) {
             progress.at.position);
   // A checkpoint with skipped samples has format version 2, so that an older program, which ignores
   // them, refuses the file.
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
+  EXPECT_TRUE(contains(read_file(path_), R"("format_version":"2")"));
 }
 
 TEST_F(CheckpointTest, KeepsTheStateOfTheRulesBitForBit) {
@@ -142,8 +139,8 @@ TEST_F(CheckpointTest, KeepsTheStateOfTheRulesBitForBit) {
 
 TEST_F(CheckpointTest, HasTheOlderVersionWithoutSkippedSamples) {
   save();
-  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "untrained", read_file(path_));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"1")", read_file(path_));
+  EXPECT_FALSE(contains(read_file(path_), "untrained"));
+  EXPECT_TRUE(contains(read_file(path_), R"("format_version":"1")"));
 }
 
 TEST_F(CheckpointTest, LeavesThePaddingOfTheArenaUnchanged) {
@@ -181,10 +178,8 @@ TEST_F(CheckpointTest, OfAnotherNetworkNamesBothAndTheFirstDifference) {
   const Snapshot target = counting_snapshot(wider, adam_slots(), 0.0F);
   EXPECT_THROW(load_checkpoint(path_, wider, target, "adam", true), UsageError);
   const std::string message = load_error(path_, wider, target);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "network small", message);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "network wide", message);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "fc.weight is [5, 48] in the file, expected [7, 48]",
-                      message);
+  EXPECT_TRUE(contains(message, "network small", "network wide",
+                       "fc.weight is [5, 48] in the file, expected [7, 48]"));
   EXPECT_EQ(target.values.f32()[0], 0.0F);  // the target is unchanged
 }
 
@@ -194,21 +189,19 @@ TEST_F(CheckpointTest, OfALargerNetworkNamesTheExtraTensor) {
   const NodeId x = build.conv2d(build.input({4, 4, 2}, {}), "conv", 3, {.pad = 1});
   const Graph smaller = build.finish(build.dense(build.flatten(x), "fc", 5));
   const Snapshot target = counting_snapshot(smaller, adam_slots(), 0.0F);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "bn.weight is in the file only",
-                      load_error(path_, smaller, target));
+  EXPECT_TRUE(contains(load_error(path_, smaller, target), "bn.weight is in the file only"));
 }
 
 TEST_F(CheckpointTest, OfAnotherOptimizerNamesBoth) {
   save();
   const Snapshot target = counting_snapshot(graph_, {"momentum"}, 0.0F);
   EXPECT_THROW(load_checkpoint(path_, graph_, target, "momentum", true), UsageError);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "optimizer adam, this run has optimizer momentum",
-                      load_error(path_, graph_, target, "momentum"));
+  EXPECT_TRUE(contains(load_error(path_, graph_, target, "momentum"),
+                       "optimizer adam, this run has optimizer momentum"));
 }
 
 TEST_F(CheckpointTest, ThatDoesNotExistIsAnErrorNamingIt) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, path_.string() + ": No such file",
-                      load_error(path_, graph_, target_));
+  EXPECT_TRUE(contains(load_error(path_, graph_, target_), path_.string() + ": No such file"));
 }
 
 TEST_F(CheckpointTest, MustBeAFile) { EXPECT_NE(load_error(folder_.path(), graph_, target_), ""); }

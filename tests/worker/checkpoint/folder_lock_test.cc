@@ -4,7 +4,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,42 +21,33 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
 class FolderLockTest : public testing::Test {
  protected:
-  FolderLockTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~FolderLockTest() override { std::filesystem::remove_all(folder_); }
-
   static FolderLockOptions by(const std::string& job = "") {
     return {.flag = "--checkpoint-dir", .user = "run", .job = job};
   }
   // Returns the error of locking the folder; "" where the lock was free.
   std::string refusal(const std::string& job = "") const {
-    try {
-      const FolderLock lock(folder_, by(job));
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_if_thrown<UsageError>([&] { const FolderLock lock(folder_, by(job)); });
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(FolderLockTest, RefusesASecondRunAndNamesTheFirst) {
   {
     const FolderLock first(folder_, by());
     const std::string said = refusal();
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "--checkpoint-dir " + folder_.string(), said);
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "process " + std::to_string(::getpid()), said);
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "choose another folder", said);
-    EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "remove", said) << "that host is this one";
+    EXPECT_TRUE(contains(said, "--checkpoint-dir " + folder_.path().string(),
+                         "process " + std::to_string(::getpid()), "choose another folder"));
+    EXPECT_FALSE(contains(said, "remove")) << "that host is this one";
     EXPECT_EQ(FolderLock::refusal(folder_, by()), said);
   }
   EXPECT_EQ(refusal(), "");
@@ -67,7 +57,7 @@ TEST_F(FolderLockTest, RefusesASecondRunAndNamesTheFirst) {
 TEST_F(FolderLockTest, AdvisesForAHolderWhoseHostIsDown) {
   const FolderLock first(folder_, by());
   std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "remove " + (folder_ / ".lock").string(), refusal());
+  EXPECT_TRUE(contains(refusal(), "remove " + (folder_ / ".lock").string()));
   std::filesystem::remove(folder_ / ".lock");
   EXPECT_EQ(refusal(), "") << "and that helps";
 }
@@ -79,7 +69,7 @@ TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   with_timeout.timeout_for_another_host = std::chrono::seconds(30);
   std::optional<FolderLock> first(std::in_place, folder_, by());
   with_timeout.on_waiting = [&](const std::string& line) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", line);
+    EXPECT_TRUE(contains(line, "waiting up to 30 s"));
     first.reset();
   };
   EXPECT_THROW(FolderLock(folder_, with_timeout), UsageError) << "of this host it is known at once";
@@ -134,7 +124,7 @@ TEST_F(FolderLockTest, EndsWithAKilledProcess) {
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   ::close(ready[0]);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "process " + std::to_string(child), refusal());
+  EXPECT_TRUE(contains(refusal(), "process " + std::to_string(child)));
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   EXPECT_EQ(refusal(), "");
@@ -151,7 +141,7 @@ TEST_F(FolderLockTest, WaitsForARunThatIsEnding) {
   };
   const FolderLock second(folder_, options);
   ASSERT_EQ(lines.size(), 1U);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", lines.front());
+  EXPECT_TRUE(contains(lines.front(), "waiting up to 30 s"));
 }
 
 TEST_F(FolderLockTest, IsHeldByTheTasksOfOneJobTogether) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstring>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/counting_dataset.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/batches/batch_source.h"
@@ -125,8 +127,7 @@ TEST(AnEvaluation, WarnsOfALossThatIsNotFinite) {
   const CountingDataset dataset(4);
   testing::internal::CaptureStderr();
   add_up(std::vector{sums_of(4, 0, std::nan(""))}, LossKind::kSoftmaxCrossEntropy, dataset);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("the loss of an evaluation is nan"),
-            std::string::npos);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "the loss of an evaluation is nan"));
 }
 
 }  // namespace

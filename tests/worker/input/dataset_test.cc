@@ -4,6 +4,8 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
 
@@ -46,8 +48,7 @@ TEST(SyntheticData, RefusesInvalidShapes) {
   for (const char* wrong :
        {"3x32x32", "3x32:10", "3x32x32:0", "0x32x32:10", "3x32x32:10x", "x:", "-3x32x32:10",
         "3x5000x5000:10", "4096x4096x4096:10", "99999999999999999999x1x1:2"}) {
-    EXPECT_NE(error_of(std::string("synthetic:") + wrong).find("expected CxHxW:CLASSES"),
-              std::string::npos)
+    EXPECT_TRUE(contains(error_of(std::string("synthetic:") + wrong), "expected CxHxW:CLASSES"))
         << wrong;
   }
 }

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 
@@ -18,16 +18,5 @@ Bytes read_file(const std::filesystem::path& path);
 // Compress bytes; the result includes the checksum that the command-line tools write.
 Bytes gzip(std::span<const std::uint8_t> bytes);
 Bytes zstd(std::span<const std::uint8_t> bytes);
-
-// Returns the message of the Error that `action` throws; "" when it throws none.
-template <typename ErrorType, typename Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const ErrorType& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace syncopate

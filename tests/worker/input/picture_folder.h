@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/image/encoded_samples.h"
-#include "tests/worker/temporary_folder.h"
 
 namespace syncopate {
 

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 
 namespace syncopate {
@@ -104,8 +106,7 @@ TEST_F(PixelCache, NamesTheReasonWhenItCannotBeWritten) {
   write_file(folder_.path() / "file", Bytes{1});
   const std::string message = message_of<FileError>(
       [&] { write_pixel_cache(folder_.path() / "file/x.u8", kKey, payload()); });
-  EXPECT_NE(message.find("create " + (folder_.path() / "file").string()), std::string::npos)
-      << message;
+  EXPECT_TRUE(contains(message, "create " + (folder_.path() / "file").string()));
 }
 
 TEST_F(PixelCache, LeavesNoTemporaryFileWhenTheRenameFails) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/graph/graph.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -46,12 +47,10 @@ TEST(MemoryRefusal, IsEmptyFromTheSumOn) {
   const std::int64_t needed = least_memory(options, two_layers()).all();
   EXPECT_EQ(memory_refusal(options, two_layers(), {.available = needed}), "");
   const std::string refusal = memory_refusal(options, two_layers(), {.available = needed - 1});
-  EXPECT_NE(refusal.find("needs at least 16 MiB of memory in this process, and 16 MiB are "
-                         "available: 0 MiB of values"),
-            std::string::npos)
-      << refusal;
-  EXPECT_NE(refusal.find("16 MiB of activations (1048576 samples)"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("--batch-size-per-replica"), std::string::npos);
+  EXPECT_TRUE(contains(refusal,
+                       "needs at least 16 MiB of memory in this process, and 16 MiB are "
+                       "available: 0 MiB of values",
+                       "16 MiB of activations (1048576 samples)", "--batch-size-per-replica"));
 }
 
 // All tasks of a host see the limit of the cgroup that they share.
@@ -62,10 +61,9 @@ TEST(MemoryRefusal, CountsAllTasksOfTheHost) {
   EXPECT_EQ(memory_refusal(options, two_layers(), host), "");
   host.tasks = 4;
   const std::string refusal = memory_refusal(options, two_layers(), host);
-  EXPECT_NE(refusal.find("needs at least 16 MiB of memory in each of the 4 tasks of this host, and "
-                         "they share 48 MiB: "),
-            std::string::npos)
-      << refusal;
+  EXPECT_TRUE(contains(refusal,
+                       "needs at least 16 MiB of memory in each of the 4 tasks of this host, and "
+                       "they share 48 MiB: "));
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate {
@@ -91,12 +93,7 @@ class AFolderOfCheckpoints : public testing::Test {
   }
   // Returns the error of the chief; "" when the chief starts.
   std::string error() {
-    try {
-      start_run(options(), graph_, {.data = "digits"}, chief_);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<FileError>([&] { start_run(options(), graph_, {.data = "digits"}, chief_); });
   }
   static void cut(const std::filesystem::path& path) {
     std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
@@ -125,7 +122,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestUndamagedOneOnAllTasks) {
   }
   const std::string said = testing::internal::GetCapturedStderr();
   for (const char* step : {"080", "090", "100"}) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, std::string(step) + ".safetensors is", said);
+    EXPECT_TRUE(contains(said, std::string(step) + ".safetensors is"));
   }
 }
 
@@ -142,8 +139,7 @@ TEST_F(AFolderOfCheckpoints, NamesTheFaultOfTheNewestWhenAllAreDamaged) {
   flip(save(80));
   cut(save(90));
   const std::string said = error();
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "090.safetensors is cut short", said);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "so are all older ones (1)", said);
+  EXPECT_TRUE(contains(said, "090.safetensors is cut short", "so are all older ones (1)"));
   EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 90))) << "left as it was";
 }
 
@@ -157,13 +153,8 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
   Progress saved{.at = {.step = 70}, .data = "synthetic", .data_samples = "256 + 256 samples"};
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
   Progress fresh{.data = "synthetic", .data_samples = "512 + 512 samples"};
-  try {
-    start_run(options(), graph_, fresh, chief_);
-    ADD_FAILURE() << "it was resumed";
-  } catch (const UsageError& error) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "256 + 256 samples", std::string(error.what()));
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "512 + 512 samples", std::string(error.what()));
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { start_run(options(), graph_, fresh, chief_); }),
+                       "256 + 256 samples", "512 + 512 samples"));
   saved.data_samples = "";  // as written by older programs
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
   EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.at.step, 70);
@@ -196,13 +187,12 @@ TEST_F(AFolderOfCheckpoints, IsResumedWithoutTheDecisionsOfRulesThatAreNotGiven)
 TEST_F(AFolderOfCheckpoints, IsNotResumedWithAnotherOrientationOfPictures) {
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
                   {.at = {.step = 70}, .data = "images", .data_samples = "a"});
-  try {
-    start_run(options(), graph_, {.data = "images", .data_samples = "b", .apply_exif = 1}, chief_);
-    ADD_FAILURE() << "it was resumed";
-  } catch (const UsageError& error) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "was trained without --exif; leave it out",
-                        std::string(error.what()));
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] {
+                         start_run(options(), graph_,
+                                   {.data = "images", .data_samples = "b", .apply_exif = 1},
+                                   chief_);
+                       }),
+                       "was trained without --exif; leave it out"));
 }
 
 TEST(UpdateFlags, AreThoseThatDecideWhatAnUpdateComputes) {
@@ -212,11 +202,11 @@ TEST(UpdateFlags, AreThoseThatDecideWhatAnUpdateComputes) {
   const std::string constant = update_flags(options);
   for (const char* flag : {"--learning-rate ", "--ema absent", "--nesterov off", "--warmup-epochs ",
                            "--reduce-on-plateau absent"}) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, flag, constant);
+    EXPECT_TRUE(contains(constant, flag));
   }
-  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "--epochs", constant);
+  EXPECT_FALSE(contains(constant, "--epochs"));
   options.schedule.kind = ScheduleKind::kCosine;
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--epochs ", update_flags(options));
+  EXPECT_TRUE(contains(update_flags(options), "--epochs "));
 }
 
 TEST_F(AFolderOfCheckpoints, IsUsedInPlaceOfInitFromWithANote) {
@@ -226,8 +216,7 @@ TEST_F(AFolderOfCheckpoints, IsUsedInPlaceOfInitFromWithANote) {
   const RunStart start = start_run(both, graph_, {.data = "digits"}, chief_);
   EXPECT_EQ(start.progress.at.step, 70);
   ASSERT_EQ(start.notes.size(), 2U);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--init-from weights.safetensors is not used",
-                      start.notes[1]);
+  EXPECT_TRUE(contains(start.notes[1], "--init-from weights.safetensors is not used"));
 }
 
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "worker/run/run_data.h"
 #include "worker/run/training_session.h"
 
@@ -53,20 +55,9 @@ Graph network(int features, int classes) {
 
 Graph make_network(const DataSplits& /*data*/) { return network(2, 2); }
 
-// Returns the message of the UsageError that the function throws; "" if it throws none.
-template <typename Function>
-std::string error_of(const Function& function) {
-  try {
-    function();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // Returns the error of opening the data and making the network of a program.
 std::string refusal(const Workload& own, const TrainOptions& options = {}) {
-  return error_of([&] {
+  return message_if_thrown<UsageError>([&] {
     const Workload checked = checked_workload(own, options);
     (void)checked.make_network(checked.open_data({}));
   });
@@ -74,7 +65,7 @@ std::string refusal(const Workload& own, const TrainOptions& options = {}) {
 
 // Expects that `text` contains `part`.
 void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, part, text);
+  EXPECT_TRUE(contains(text, part));
 }
 
 TEST(AProgramsWorkload, IsTakenIfNetworkAndDataFit) {
@@ -115,7 +106,8 @@ TEST(AProgramsWorkload, IsRefusedIfItsMapsHaveAnotherSize) {
   const DataSplits data{.name = "pairs",
                         .train = std::make_unique<Pairs>(20, mapped),
                         .test = std::make_unique<Pairs>(4, mapped)};
-  expect_part(error_of([&] { require_network_fits_data(graph, "it", "its data", data); }),
+  expect_part(message_if_thrown<UsageError>(
+                  [&] { require_network_fits_data(graph, "it", "its data", data); }),
               "it gives label maps of [2, 2], and those of the data are [4, 4]");
 }
 
@@ -173,7 +165,8 @@ TEST(TasksOfAJob, HaveTheSameNetwork) {
   BesideATask equal(describe_network(network(2, 2)));
   EXPECT_NO_THROW(require_same_network(network(2, 2), equal));
   BesideATask other(describe_network(network(2, 3)));
-  const std::string error = error_of([&] { require_same_network(network(2, 2), other); });
+  const std::string error =
+      message_if_thrown<UsageError>([&] { require_same_network(network(2, 2), other); });
   expect_part(error, "network: rank 1 has own-network with hash ");
   expect_part(error, "rank 0 has own-network with hash ");
 }

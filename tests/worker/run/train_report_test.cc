@@ -6,6 +6,8 @@
 #include <sstream>
 #include <vector>
 
+#include "tests/support/contains.h"
+
 namespace syncopate {
 namespace {
 
@@ -54,16 +56,14 @@ TEST(AResult, HasTheStalenessOfTheJob) {
   Summary summary{.replicas = 2, .seconds = 2.0, .staleness_mean = 1.0, .staleness_max = 2};
   std::ostringstream synchronous;
   print_result({}, summary, {}, synchronous);
-  EXPECT_EQ(synchronous.str().find("staleness"), std::string::npos);
+  EXPECT_FALSE(contains(synchronous.str(), "staleness"));
 
   summary.staleness = {{0, ps::StalenessHistogram::of({0, 2}, 2.0, 1)},
                        {1, ps::StalenessHistogram::of({1, 0, 1}, 2.0, 2)}};
   std::ostringstream apart;
   print_result({}, summary, {}, apart);
-  EXPECT_NE(apart.str().find(
-                "staleness       mean 1.00, max 2 over 4 bucket pushes; by worker 1.00 1.00\n"),
-            std::string::npos)
-      << apart.str();
+  EXPECT_TRUE(contains(
+      apart.str(), "staleness       mean 1.00, max 2 over 4 bucket pushes; by worker 1.00 1.00\n"));
 }
 
 }  // namespace

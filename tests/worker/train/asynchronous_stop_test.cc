@@ -1,7 +1,7 @@
 // Tests a request to stop that reaches an asynchronous job.
 #include <gtest/gtest.h>
 
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/train/asynchronous_case.h"
 
 namespace syncopate {

@@ -10,7 +10,9 @@
 #include <fstream>
 
 #include "models/base/errors.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -156,16 +158,9 @@ TEST_F(DeferredEvaluationsTest, ThatDoNotFitOnTheDiskAreAnErrorAndEarlierOnesSta
     DeferredEvaluations full(of_run());
     full.add(at_step(2), two_values_and_a_statistic(2.0F));
     const LimitedFileSize limit;
-    try {
-      full.add(at_step(4), two_values_and_a_statistic(4.0F));
-      FAIL() << "it was kept";
-    } catch (const FileError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("store a deferred evaluation in " + folder_.path().string()),
-                std::string::npos)
-          << text;
-      EXPECT_NE(text.find("or give --eval-when due"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(contains(
+        message_of<FileError>([&] { full.add(at_step(4), two_values_and_a_statistic(4.0F)); }),
+        "store a deferred evaluation in " + folder_.path().string(), "or give --eval-when due"));
   }
   DeferredEvaluations kept(of_run());
   kept.take_over();

@@ -6,6 +6,8 @@
 
 #include "models/base/errors.h"
 #include "models/graph/graph.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -170,12 +172,8 @@ TEST(RulesOfAResumedRun, ForgetTheBestOfARunThatKeptNone) {
 }
 
 TEST(StopAtAShare, SuggestsAFractionForAPercentage) {
-  try {
-    parse_stop_at("accuracy=97");
-    ADD_FAILURE() << "a percentage was accepted";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean accuracy=0.97?"), std::string::npos);
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { parse_stop_at("accuracy=97"); }),
+                       "did you mean accuracy=0.97?"));
 }
 
 TEST(RulesOfAMetricThatTheLossLacks, AreRefused) {

@@ -1,7 +1,8 @@
 // Tests the asynchronous loop with --eval-when end.
 #include <gtest/gtest.h>
 
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/train/asynchronous_case.h"
 #include "worker/train/deferred_evaluations.h"
 
@@ -101,8 +102,7 @@ TEST_F(DeferredEvaluationsOfALoop, WaitForAResumeWhenTheJobIsStopped) {
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_TRUE(run_.metrics.evaluations.empty());
   ASSERT_FALSE(run_.display.notes.empty());
-  EXPECT_NE(run_.display.notes.back().find("--resume evaluates them at its end"), std::string::npos)
-      << run_.display.notes.back();
+  EXPECT_TRUE(contains(run_.display.notes.back(), "--resume evaluates them at its end"));
   EXPECT_GE(kept_.size(), 1);
 }
 

@@ -17,7 +17,9 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -255,22 +257,16 @@ TEST_F(MetricsTest, AreNotWrittenWithoutAPath) {
 }
 
 TEST_F(MetricsTest, NameTheFileThatCannotBeOpened) {
-  try {
-    make_metrics_writer(folder_.path() / "absent" / "metrics.jsonl", false);
-    FAIL() << "nothing was thrown";
-  } catch (const FileError& error) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "absent/metrics.jsonl", std::string(error.what()));
-  }
+  EXPECT_TRUE(contains(message_of<FileError>([&] {
+                         make_metrics_writer(folder_.path() / "absent" / "metrics.jsonl", false);
+                       }),
+                       "absent/metrics.jsonl"));
 }
 
 TEST_F(MetricsTest, AreRefusedForAPipeThatNobodyReads) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  try {
-    make_metrics_writer(path_, false);
-    FAIL() << "nothing was thrown";
-  } catch (const FileError& error) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, "start its reader first", std::string(error.what()));
-  }
+  EXPECT_TRUE(contains(message_of<FileError>([&] { make_metrics_writer(path_, false); }),
+                       "start its reader first"));
 }
 
 TEST_F(MetricsTest, DoNotWaitForTheReaderOfAPipe) {
@@ -280,8 +276,7 @@ TEST_F(MetricsTest, DoNotWaitForTheReaderOfAPipe) {
   const auto metrics = make_metrics_writer(path_, false);
   testing::internal::CaptureStderr();
   for (int step = 0; step < 2000; ++step) metrics->write(StepMetrics{.step = step});
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "training goes on",
-                      testing::internal::GetCapturedStderr());
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "training goes on"));
   std::string first(10, '\0');
   EXPECT_EQ(read(reader.get(), first.data(), first.size()), 10);
   EXPECT_EQ(first, "{\"event\":\"");
@@ -318,7 +313,7 @@ TEST_F(MetricsTest, OnAFullDiskAreWrittenAgainWhenThereIsRoom) {
   }
   metrics->write(StepMetrics{.step = 4});
   const std::string logged = testing::internal::GetCapturedStderr();
-  EXPECT_NE(logged.find(path_.string()), std::string::npos) << logged;
+  EXPECT_TRUE(contains(logged, path_.string()));
   EXPECT_EQ(std::ranges::count(logged, '\n'), 1) << logged;
   const std::vector<Json> found = lines();
   ASSERT_EQ(found.size(), 3U);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
+#include "tests/support/contains.h"
 #include "worker/train/progress.h"
 
 namespace syncopate {
@@ -46,8 +46,7 @@ TEST(ProgressLine, HasNoScoresBeforeTheFirstStep) {
 TEST(ProgressLine, NamesAMetricThatIsNoShare) {
   ProgressState state = kState;
   state.metric = {LossKind::kMeanSquaredError, 12.3456789};
-  EXPECT_NE(format_progress_text(state).find("loss 0.0612  mae 12.346  41.2k"), std::string::npos)
-      << format_progress_text(state);
+  EXPECT_TRUE(contains(format_progress_text(state), "loss 0.0612  mae 12.346  41.2k"));
 }
 
 TEST(ProgressLine, IsPlainAsciiWhereTheTerminalIs) {
@@ -73,11 +72,10 @@ TEST(ProgressLine, GivesUpTheBarFirstAndThenTheEnd) {
 TEST(ProgressLine, KeepsItsBarInsideWhenStepsAreUnknownOrExceeded) {
   ProgressState state = kState;
   state.total_steps = 0;
-  EXPECT_NE(format_progress_line(state, {.columns = 120}).find("────────────────────────"),
-            std::string::npos);
+  EXPECT_TRUE(contains(format_progress_line(state, {.columns = 120}), "────────────────────────"));
   state.total_steps = 100;
-  EXPECT_NE(format_progress_line(state, {.columns = 120}).find("━━━━━━━━━━━━━━━━━━━━━━━━ 812/100"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(format_progress_line(state, {.columns = 120}), "━━━━━━━━━━━━━━━━━━━━━━━━ 812/100"));
 }
 
 TEST(ProgressText, WritesRatesShort) {
@@ -136,7 +134,7 @@ TEST(TerminalProgress, ShowsTheLastStateWhenItEnds) {
   state.step = 1000;
   display->update(state);  // is too early to be drawn
   display->finish();
-  EXPECT_NE(fake.written.find("1000/1000"), std::string::npos);
+  EXPECT_TRUE(contains(fake.written, "1000/1000"));
   EXPECT_TRUE(fake.written.ends_with("\n"));
   display->finish();
   EXPECT_EQ(fake.count('\n'), 1);

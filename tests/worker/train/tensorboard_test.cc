@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 #include "worker/input/record/proto/event.pb.h"
 #include "worker/input/record/record_file.h"
 
@@ -25,7 +27,7 @@ class TensorBoard : public testing::Test {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / split)) {
       const std::string name = entry.path().filename().string();
-      EXPECT_NE(name.find("tfevents"), std::string::npos);
+      EXPECT_TRUE(contains(name, "tfevents"));
       if (name.find("earlier") == std::string::npos) files.push_back(entry.path());
     }
     std::ranges::sort(files);
@@ -212,12 +214,9 @@ TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
 }
 
 TEST_F(TensorBoard, IsRefusedAtTheStartWhereItCannotBeWritten) {
-  try {
-    make_tensorboard_writer("/proc/none", CurveWriter::kOnly);
-    FAIL() << "there is no such folder";
-  } catch (const FileError& error) {
-    EXPECT_NE(std::string(error.what()).find("--tensorboard"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(contains(
+      message_of<FileError>([&] { make_tensorboard_writer("/proc/none", CurveWriter::kOnly); }),
+      "--tensorboard"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/batches/batch_source.h"
@@ -105,8 +107,8 @@ TEST(BatchesOfArrays, AreTheSameForAnyThreadsAndFromEveryPosition) {
 }
 
 TEST(BatchesOfArrays, AreNotMadeOfNoSamples) {
-  EXPECT_NE(message_of<FileError>([] { NumberedArrays arrays(0); }).find("holds no samples"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<FileError>([] { NumberedArrays arrays(0); }), "holds no samples"));
 }
 
 }  // namespace

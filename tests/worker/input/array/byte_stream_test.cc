@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 
 namespace syncopate {
@@ -62,7 +64,7 @@ TEST_P(DamagedFile, IsRefusedWhereverItIsCut) {
   for (std::size_t size = 0; size < packed.size(); ++size) {
     write_file(path_, std::span(packed).first(size));
     const std::string message = message_of<FileError>([&] { unpack(path_); });
-    ASSERT_NE(message.find(path_.string() + " is cut short"), std::string::npos)
+    ASSERT_TRUE(contains(message, path_.string() + " is cut short"))
         << "cut at " << size << ": '" << message << "'";
   }
 }
@@ -97,7 +99,7 @@ TEST(ByteStream, NamesAMissingFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "absent";
   const std::string message = message_of<FileError>([&] { open_byte_stream(path); });
-  EXPECT_NE(message.find(path.string() + ": No such file"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, path.string() + ": No such file"));
 }
 
 TEST(ByteStream, DistinguishesMissingFromUnreadableFiles) {
@@ -105,13 +107,13 @@ TEST(ByteStream, DistinguishesMissingFromUnreadableFiles) {
   EXPECT_EQ(find_packed(folder.path(), "images"), std::nullopt);
   std::filesystem::create_symlink("nowhere", folder.path() / "images.gz");
   const auto look = [&] { find_packed(folder.path(), "images"); };
-  EXPECT_NE(message_of<FileError>(look).find("a link to nothing"), std::string::npos);
+  EXPECT_TRUE(contains(message_of<FileError>(look), "a link to nothing"));
   std::filesystem::create_directory(folder.path() / "images");
-  EXPECT_NE(message_of<FileError>(look).find("expected a file"), std::string::npos);
+  EXPECT_TRUE(contains(message_of<FileError>(look), "expected a file"));
   // The path is longer than any path may be, so that not even root can look for the file.
   const std::filesystem::path unreadable = folder.path() / std::string(5000, 'x');
   const std::string message = message_of<FileError>([&] { find_packed(unreadable, "images"); });
-  EXPECT_NE(message.find("File name too long"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "File name too long"));
 }
 
 TEST(ByteStream, DoesNotTakeAFolderForAFile) {

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <array>
-
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
@@ -76,15 +76,13 @@ TEST_F(Cifar10Folder, IsReadPackedAndFromItsArchivesFolder) {
 TEST_F(Cifar10Folder, NamesAMissingFile) {
   std::filesystem::remove(folder_.path() / "data_batch_3.bin");
   const std::string message = message_of<UsageError>([&] { open(); });
-  EXPECT_NE(message.find("has no data_batch_3.bin"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "has no data_batch_3.bin"));
 }
 
 TEST_F(Cifar10Folder, NamesTheRecordWhoseLabelIsOutOfRange) {
   put("data_batch_2.bin", records({1, 10}));
-  EXPECT_NE(load_error().find(
-                "data_batch_2.bin: the label of record 1 (byte 3073) is 10; expected 0 to 9"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(
+      load_error(), "data_batch_2.bin: the label of record 1 (byte 3073) is 10; expected 0 to 9"));
 }
 
 TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {
@@ -93,8 +91,7 @@ TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {
     if (size == kRecord) continue;
     put("test_batch.bin", Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
     const std::string message = message_of<FileError>([&] { open(); });
-    ASSERT_NE(message.find("test_batch.bin holds " + std::to_string(size) + " bytes"),
-              std::string::npos)
+    ASSERT_TRUE(contains(message, "test_batch.bin holds " + std::to_string(size) + " bytes"))
         << size << ": " << message;
   }
 }
@@ -102,8 +99,7 @@ TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {
 TEST_F(Cifar10Folder, WarnsWhenAFileIsCutBetweenRecords) {
   testing::internal::CaptureStderr();
   open();
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("test_batch.bin holds 1 records"),
-            std::string::npos);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "test_batch.bin holds 1 records"));
 }
 
 TEST_F(Cifar10Folder, RefusesBytesAfterTheLastRecord) {
@@ -162,38 +158,31 @@ TEST_F(Cifar100Folder, IsReadFromItsArchivesFolder) {
 
 TEST_F(Cifar100Folder, NamesRecordAndByteOfALabelOutOfRange) {
   put("train.bin", records_of_two_labels({{0, 0}, {20, 1}}));
-  EXPECT_NE(load_error().find(
-                "train.bin: the coarse label of record 1 (byte 3074) is 20; expected 0 to 19"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(
+      load_error(), "train.bin: the coarse label of record 1 (byte 3074) is 20; expected 0 to 19"));
   put("train.bin", records_of_two_labels({{0, 100}}));
-  EXPECT_NE(load_error().find("the label of record 0 (byte 1) is 100; expected 0 to 99"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(load_error(), "the label of record 0 (byte 1) is 100; expected 0 to 99"));
 }
 
 TEST_F(Cifar100Folder, RefusesAFileCutInsideARecord) {
   Bytes bytes = records_of_two_labels({{1, 2}, {3, 4}});
   bytes.pop_back();
   put("test.bin", bytes);
-  EXPECT_NE(load_error().find("test.bin holds 6147 bytes (unpacked); expected whole records of "
-                              "3074 bytes, 30740000 in all"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(load_error(),
+                       "test.bin holds 6147 bytes (unpacked); expected whole records of "
+                       "3074 bytes, 30740000 in all"));
 }
 
 TEST_F(Cifar100Folder, RefusesTheFilesOfCifar10) {
   put("train.bin", records(Bytes(3074, 1)));  // whole records of both data sets
-  EXPECT_NE(load_error().find("is it the binary version of cifar100?"), std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(load_error(), "is it the binary version of cifar100?"));
 }
 
 TEST_F(Cifar100Folder, NamesAMissingFile) {
   std::filesystem::remove(folder_.path() / "test.bin");
   const std::string message = message_of<UsageError>([&] { open(); });
-  EXPECT_NE(message.find("has no test.bin (nor with .gz or .zst); expected train.bin and test.bin"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(
+      contains(message, "has no test.bin (nor with .gz or .zst); expected train.bin and test.bin"));
 }
 
 }  // namespace

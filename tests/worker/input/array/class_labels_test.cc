@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 
@@ -19,7 +21,7 @@ class LabelsOfAFile : public testing::Test {
     return read_npy_labels(NpyFile(path_));
   }
   std::string error(std::string_view descr, std::string_view shape, const Bytes& elements) {
-    return message_of<FileError>([&] { read(descr, shape, elements); });
+    return message_if_thrown<FileError>([&] { read(descr, shape, elements); });
   }
   template <typename Number>
   std::vector<std::int32_t> read_numbers(std::string_view descr) {
@@ -56,40 +58,34 @@ TEST_F(LabelsOfAFile, AreReadInChunks) {
 
 TEST_F(LabelsOfAFile, AreRefusedOutOfRangeWithTheirByte) {
   const std::string negative = error("<i4", "(3,)", bytes_of<std::int32_t>({0, -1, 2}));
-  EXPECT_NE(negative.find("y.npy: label 1 (byte 132) is -1; expected 0 to 99999"),
-            std::string::npos)
-      << negative;
-  EXPECT_NE(error("|i1", "(1,)", {0xFF}).find("is -1"), std::string::npos);
-  EXPECT_NE(error("<i8", "(1,)", bytes_of<std::int64_t>({100000})).find("is 100000"),
-            std::string::npos);
+  EXPECT_TRUE(contains(negative, "y.npy: label 1 (byte 132) is -1; expected 0 to 99999"));
+  EXPECT_TRUE(contains(error("|i1", "(1,)", {0xFF}), "is -1"));
+  EXPECT_TRUE(contains(error("<i8", "(1,)", bytes_of<std::int64_t>({100000})), "is 100000"));
   EXPECT_EQ(error("<i8", "(1,)", bytes_of<std::int64_t>({99999})), "");
-  EXPECT_NE(
-      error("<u8", "(1,)", bytes_of<std::uint64_t>({std::numeric_limits<std::uint64_t>::max()}))
-          .find("is 9223372036854775807"),
-      std::string::npos);
+  EXPECT_TRUE(contains(
+      error("<u8", "(1,)", bytes_of<std::uint64_t>({std::numeric_limits<std::uint64_t>::max()})),
+      "is 9223372036854775807"));
 }
 
 TEST_F(LabelsOfAFile, OfAnotherTypeNameTheConversion) {
-  EXPECT_NE(
-      error("<f8", "(1,)", Bytes(8))
-          .find("its labels are float64; expected integers, or float32 for numbers as targets; "
-                "convert them: python3 -c \"import numpy"),
-      std::string::npos);
+  EXPECT_TRUE(
+      contains(error("<f8", "(1,)", Bytes(8)),
+               "its labels are float64; expected integers, or float32 for numbers as targets; "
+               "convert them: python3 -c \"import numpy"));
   for (const auto& [shape, bytes] : {std::pair("(1,)", 8), std::pair("(1, 2)", 16)}) {
     const std::string message = error("<f8", shape, Bytes(static_cast<std::size_t>(bytes)));
-    EXPECT_NE(message.find("; if they are numbers to predict: python3 "), std::string::npos);
-    EXPECT_NE(message.find("a.astype('float32')"), std::string::npos) << message;
+    EXPECT_TRUE(
+        contains(message, "; if they are numbers to predict: python3 ", "a.astype('float32')"));
   }
   const std::string boolean = error("|b1", "(1,)", Bytes(1));
-  EXPECT_NE(boolean.find("bool"), std::string::npos);
-  EXPECT_EQ(boolean.find("float32')"), std::string::npos);
-  EXPECT_NE(error("<i16", "(1,)", Bytes(16)).find("int128"), std::string::npos);
+  EXPECT_TRUE(contains(boolean, "bool"));
+  EXPECT_FALSE(contains(boolean, "float32')"));
+  EXPECT_TRUE(contains(error("<i16", "(1,)", Bytes(16)), "int128"));
 }
 
 TEST_F(LabelsOfAFile, OfAnotherShapeAreRefused) {
-  EXPECT_NE(error("|u1", "(2, 10)", Bytes(20)).find("if the rows are one-hot: python3"),
-            std::string::npos);
-  EXPECT_NE(error("|u1", "(2, 1, 1)", Bytes(2)).find("expected [N]"), std::string::npos);
+  EXPECT_TRUE(contains(error("|u1", "(2, 10)", Bytes(20)), "if the rows are one-hot: python3"));
+  EXPECT_TRUE(contains(error("|u1", "(2, 1, 1)", Bytes(2)), "expected [N]"));
 }
 
 TEST(ClassesWithoutSamples, AreNamedInAWarning) {
@@ -97,10 +93,8 @@ TEST(ClassesWithoutSamples, AreNamedInAWarning) {
   warn_about_empty_classes(std::vector<std::int32_t>{0, 3, 1, 0}, 6, "y.npy");
   warn_about_empty_classes(std::vector<std::int32_t>{0, 1}, 2, "full.npy");
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("y.npy: 3 of 6 classes have no training sample, the first is 2"),
-            std::string::npos)
-      << text;
-  EXPECT_EQ(text.find("full.npy"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "y.npy: 3 of 6 classes have no training sample, the first is 2"));
+  EXPECT_FALSE(contains(text, "full.npy"));
 }
 
 }  // namespace

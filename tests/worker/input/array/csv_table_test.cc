@@ -7,6 +7,8 @@
 #include <cstdlib>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/memory_stream.h"
 #include "tests/worker/input/packed_files.h"
 
@@ -96,7 +98,7 @@ TEST(CsvTable, AsksInAnyCaseAndForOtherNamesOfLabels) {
   EXPECT_EQ(read("density,subclassed,x\n1,2,3\n").targets.labels, (Labels{3}));
   EXPECT_EQ(read("myLabels2d,yaxis,x1y1\n1,2,3\n", {.label_column = "3"}).targets.labels,
             (Labels{3}));
-  EXPECT_NE(error_of("class,x,label\n1,2,3\n").find("give csv:t.csv:class"), std::string::npos);
+  EXPECT_TRUE(contains(error_of("class,x,label\n1,2,3\n"), "give csv:t.csv:class"));
 }
 
 TEST(CsvTable, AsksWhichOfTwoPossibleColumnsHasTheLabels) {
@@ -104,8 +106,8 @@ TEST(CsvTable, AsksWhichOfTwoPossibleColumnsHasTheLabels) {
             "--data csv:t.csv: the labels are the last column, 'y_pred', and the header has "
             "'y_true', too; give csv:t.csv:y_true or csv:t.csv:y_pred");
   for (const char* header : {"y,f1,species", "class_id,f1,y", "target1,f1,target2"}) {
-    EXPECT_NE(error_of(std::string(header) + "\n0,1,2\n").find("the labels are the last column"),
-              std::string::npos)
+    EXPECT_TRUE(
+        contains(error_of(std::string(header) + "\n0,1,2\n"), "the labels are the last column"))
         << header;
   }
   EXPECT_EQ(read("Y,X,classId\n1,2,3\n").targets.labels, (Labels{3}));  // the Y is that of a point
@@ -121,7 +123,7 @@ TEST(CsvTable, LeavesOutColumnsWithoutNames) {
     EXPECT_EQ(table.columns, (std::vector<std::string>{"a"}));
     ASSERT_EQ(table.notes.size(), 1U);
     EXPECT_TRUE(table.notes[0].starts_with("t.csv: field 1 (")) << table.notes[0];
-    EXPECT_NE(table.notes[0].find("has no name and is left out"), std::string::npos);
+    EXPECT_TRUE(contains(table.notes[0], "has no name and is left out"));
   }
   // A comma at the end of every line.
   EXPECT_EQ(read("a,label,\n5,1,\n").targets.labels, (Labels{1}));
@@ -150,11 +152,10 @@ TEST(CsvTable, RefusesAFirstLineThatMayBeAHeaderOfNumbers) {
             "header, remove it: sed 1d 't.csv' > NEW.csv; if it is a sample, put names before it: "
             "sed '1{h;s/[0-9][0-9]*/c&/g;G}' 't.csv' > NEW.csv");
   for (const char* header : {"0,1", "0,1,2", "1,2,3", "2019,2020,2021,2022"}) {
-    EXPECT_NE(error_of(std::string(header) + "\n5,6,7,1\n").find("counts the columns"),
-              std::string::npos)
+    EXPECT_TRUE(contains(error_of(std::string(header) + "\n5,6,7,1\n"), "counts the columns"))
         << header;
-    EXPECT_NE(error_of(std::string(header) + "\n", {.target_columns = {"2"}}).find("counts the"),
-              std::string::npos)
+    EXPECT_TRUE(
+        contains(error_of(std::string(header) + "\n", {.target_columns = {"2"}}), "counts the"))
         << header;
   }
   EXPECT_EQ(read("1,2\n5,1\n").targets.size(), 2);
@@ -180,9 +181,7 @@ TEST(CsvTable, NamesTheLineOfAHeaderOfNumbersInCommandsThatWork) {
       write_file(path, suffix.empty() ? bytes : suffix == ".gz" ? gzip(bytes) : zstd(bytes));
       const std::string error =
           message_of<UsageError>([&] { read_csv(*open_byte_stream(path), path, {}); });
-      EXPECT_NE(error.find(start.empty() ? ": line 1 counts" : ": line 2 counts"),
-                std::string::npos)
-          << error;
+      EXPECT_TRUE(contains(error, start.empty() ? ": line 1 counts" : ": line 2 counts"));
       const std::string header = command_in(error, "remove it: ", " > NEW.csv");
       EXPECT_EQ(output_of(header), start + "5,6,7,1\n") << header;
       const std::string sample = command_in(error, "names before it: ", " > NEW.csv");
@@ -191,16 +190,15 @@ TEST(CsvTable, NamesTheLineOfAHeaderOfNumbersInCommandsThatWork) {
       EXPECT_EQ(read(named).targets.labels, (Labels{3, 1}));
     }
   }
-  EXPECT_NE(error_of("\nalone,\n1,2\n").find("line 2 names one of 2 columns"), std::string::npos);
-  EXPECT_NE(error_of("\n0,1,2,x\n5,6,7,8\n", {.target_columns = {"2"}})
-                .find("sed '2s/[0-9][0-9]*/c&/g' 't.csv'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of("\nalone,\n1,2\n"), "line 2 names one of 2 columns"));
+  EXPECT_TRUE(contains(error_of("\n0,1,2,x\n5,6,7,8\n", {.target_columns = {"2"}}),
+                       "sed '2s/[0-9][0-9]*/c&/g' 't.csv'"));
 }
 
 TEST(CsvTable, GivesCommandsThatUnpackAPackedFile) {
   const auto has = [](std::string_view text, const std::string& command) {
     const std::string error = error_of(text, {}, "z.csv.gz");
-    EXPECT_NE(error.find(": " + command + " > NEW.csv"), std::string::npos) << error;
+    EXPECT_TRUE(contains(error, ": " + command + " > NEW.csv"));
   };
   has("2019,2021,price\n", "zcat 'z.csv.gz' | sed 1d");
   has("# made by a program\n", "zcat 'z.csv.gz' | sed '/^#/d'");
@@ -208,9 +206,7 @@ TEST(CsvTable, GivesCommandsThatUnpackAPackedFile) {
   has("\xFF\xFE", "zcat 'z.csv.gz' | iconv -f UTF-16 -t UTF-8");
   const CsvTable table = read("a,id,label\n1,2,0\n", {}, "z.csv.zst");
   ASSERT_EQ(table.notes.size(), 1U);
-  EXPECT_NE(table.notes[0].find("zstdcat 'z.csv.zst' | cut -d, -f2 --complement > NEW.csv"),
-            std::string::npos)
-      << table.notes[0];
+  EXPECT_TRUE(contains(table.notes[0], "zstdcat 'z.csv.zst' | cut -d, -f2 --complement > NEW.csv"));
 }
 
 // Twelve samples of a label that is 0 or 1 and four features between -1 and 1 in no order.
@@ -230,12 +226,12 @@ TEST(CsvTable, RefusesAFirstLineOfOtherNumbersThatDiffersFromAllLinesBelow) {
             "sample, put names before it: sed '1{h;s/[0-9][0-9]*/c&/g;G}' 't.csv' > NEW.csv");
   for (const char* header :
        {"10,20,30,40,50", "0,1,2,4,5", "4,3,2,1,0", "400.5,410.5,420.5,9e2,0", "-4,-3,-2,-1,0"}) {
-    EXPECT_NE(error_of(std::string(header) + "\n" + mixed_rows()).find("line 1 differs from all"),
-              std::string::npos)
+    EXPECT_TRUE(
+        contains(error_of(std::string(header) + "\n" + mixed_rows()), "line 1 differs from all"))
         << header;
-    EXPECT_NE(error_of(std::string(header) + "\n" + mixed_rows(), {.target_columns = {"5"}})
-                  .find("line 1 differs from all"),
-              std::string::npos)
+    EXPECT_TRUE(
+        contains(error_of(std::string(header) + "\n" + mixed_rows(), {.target_columns = {"5"}}),
+                 "line 1 differs from all"))
         << header;
   }
   const std::string named = "c400,c410,c420,c430,c440\n400,410,420,430,440\n" + mixed_rows();
@@ -292,9 +288,8 @@ TEST(CsvTable, NamesLabelsThatAreOneHot) {
     write_file(path, Bytes(text.begin(), text.end()));
     const CsvTable table = read(text, {}, path);
     ASSERT_EQ(table.notes.size(), 1U) << header;
-    EXPECT_NE(table.notes[0].find(" are one-hot labels, and the network learns the last of them"),
-              std::string::npos)
-        << table.notes[0];
+    EXPECT_TRUE(
+        contains(table.notes[0], " are one-hot labels, and the network learns the last of them"));
     const std::string command = command_in(table.notes[0], "column of them: ", " > NEW.csv");
     const std::string merged = "0.5,0\n1,2\n1,1\n2,0\n";
     EXPECT_EQ(output_of(command), (header.empty() ? "" : "a,label\n") + merged + merged + merged)
@@ -337,7 +332,7 @@ TEST(CsvTable, SaysHowToNumberClassesThatAreWords) {
   const std::string train = output_of("cat '" + path + ".new'");
   EXPECT_NE(read(test).targets.labels[0], read(train).targets.labels[0]) << both << train << test;
   // A comma inside a field would break the command.
-  EXPECT_EQ(error_of("1,\"a,b\"\n").find("awk"), std::string::npos);
+  EXPECT_FALSE(contains(error_of("1,\"a,b\"\n"), "awk"));
 }
 
 TEST(CsvTable, SaysWhatToDoAboutAFeatureThatIsNoNumber) {
@@ -398,7 +393,7 @@ TEST(CsvTable, NamesLinesThatEndWithCarriageReturnsInFrontOfOthers) {
   }
   std::string late;
   for (int i = 0; i < 100000; ++i) late += "1,2\r";
-  EXPECT_NE(error_of(late + "1,2\n1,2\n").find("some lines end with CR"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(late + "1,2\n1,2\n"), "some lines end with CR"));
   EXPECT_EQ(read("\"a\rb\",label\n1,0\n").columns, (std::vector<std::string>{"a\rb"}));
   EXPECT_EQ(read("a,label\r\r\n1,0\r\r\n").targets.labels, (Labels{0}));
 }
@@ -417,11 +412,11 @@ TEST(CsvTable, GivesCommandsForLinesThatEndWithCarriageReturns) {
   for (const char* wrong : {"a;b\r1;2\r", "a,b,label\r1,x,2\r", "0,1,2,x\r5,6,7,8\r", "a,b\r,2\r",
                             "a,b\r1,x\r", "# a\r1,2\r"}) {
     const std::string error = error_of(wrong, {.label_column = wrong[0] == '0' ? "2" : ""});
-    EXPECT_NE(error.find(": tr '\\r' '\\n' < 't.csv' | "), std::string::npos) << error;
+    EXPECT_TRUE(contains(error, ": tr '\\r' '\\n' < 't.csv' | "));
   }
   const CsvTable table = read("id,label\r1,0\r");
   ASSERT_EQ(table.notes.size(), 1U);
-  EXPECT_NE(table.notes[0].find("tr '\\r' '\\n' < 't.csv' | cut"), std::string::npos);
+  EXPECT_TRUE(contains(table.notes[0], "tr '\\r' '\\n' < 't.csv' | cut"));
 }
 
 TEST(CsvTable, NamesAnotherEncodingAndHowToConvertIt) {
@@ -448,7 +443,7 @@ TEST(CsvTable, NamesAnotherEncodingAndHowToConvertIt) {
   EXPECT_EQ(error_of("\xFF\xFE\0\0"
                      "1\0\0\0"sv),
             expected("UTF-32"));
-  EXPECT_NE(error_of("PK\3\4sheet"sv).find("found bytes that are no text"), std::string::npos);
+  EXPECT_TRUE(contains(error_of("PK\3\4sheet"sv), "found bytes that are no text"));
 }
 
 TEST(CsvTable, TakesLabelsThatNumPyWroteAsFloats) {
@@ -463,8 +458,7 @@ TEST(CsvTable, NamesLineAndFieldOfAValueThatIsMissing) {
             "t.csv, line 2: field 1 is 'NA'; expected a finite number; remove such lines: awk -F, "
             "'$1!=\"NA\"' 't.csv' > NEW.csv");
   for (const char* value : {"nan", "inf", "-inf", "1e999", "1.2.3", "0x1", "1 2", "--1", "+-1"}) {
-    EXPECT_NE(error_of("1,0\n" + std::string(value) + ",1\n").find("line 2: field 1"),
-              std::string::npos)
+    EXPECT_TRUE(contains(error_of("1,0\n" + std::string(value) + ",1\n"), "line 2: field 1"))
         << value;
   }
   EXPECT_EQ(error_of("1e39,0\n"),
@@ -473,7 +467,7 @@ TEST(CsvTable, NamesLineAndFieldOfAValueThatIsMissing) {
 
 // A first line with numbers and words is a sample with a mistake, not a header.
 TEST(CsvTable, DoesNotTakeASampleWithAMissingValueForAHeader) {
-  EXPECT_NE(error_of("1,NA,0\n1,2,0\n").find("line 1: field 2 is 'NA'"), std::string::npos);
+  EXPECT_TRUE(contains(error_of("1,NA,0\n1,2,0\n"), "line 1: field 2 is 'NA'"));
 }
 
 TEST(CsvTable, NamesTheLineOfAnotherNumberOfFields) {
@@ -491,21 +485,18 @@ TEST(CsvTable, NamesTheLineOfALabelOutOfRange) {
 }
 
 TEST(CsvTable, SaysWhatSeparatesTheFieldsOfAnotherFile) {
-  EXPECT_NE(error_of("1;2;0\n").find("line 1: no comma, but ';'"), std::string::npos);
-  EXPECT_NE(error_of("1\t2\n").find("no comma, but 'a tab'"), std::string::npos);
-  EXPECT_NE(error_of("1|2\n").find("no comma, but '|'"), std::string::npos);
-  EXPECT_NE(error_of("1|2\n").find("sed 's/|/,/g' 't.csv'"), std::string::npos);
-  EXPECT_NE(error_of("\"a\";\"b, c\"\n").find("line 1: no comma, but ';'"), std::string::npos);
-  EXPECT_NE(error_of("1,5;2,5\n").find("convert the file: sed 's/,/./g; s/;/,/g' 't.csv'"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of("1;2;0\n"), "line 1: no comma, but ';'"));
+  EXPECT_TRUE(contains(error_of("1\t2\n"), "no comma, but 'a tab'"));
+  EXPECT_TRUE(contains(error_of("1|2\n"), "no comma, but '|'", "sed 's/|/,/g' 't.csv'"));
+  EXPECT_TRUE(contains(error_of("\"a\";\"b, c\"\n"), "line 1: no comma, but ';'"));
+  EXPECT_TRUE(contains(error_of("1,5;2,5\n"), "convert the file: sed 's/,/./g; s/;/,/g' 't.csv'"));
   EXPECT_EQ(read("sep=,\n1,0\n").features, (Features{1}));
-  EXPECT_NE(error_of("# made by a program\n1,0\n").find("remove it: sed '/^#/d' 't.csv'"),
-            std::string::npos);
-  EXPECT_NE(error_of("1,5;2\n1\n").find("'5;2'"), std::string::npos);
+  EXPECT_TRUE(contains(error_of("# made by a program\n1,0\n"), "remove it: sed '/^#/d' 't.csv'"));
+  EXPECT_TRUE(contains(error_of("1,5;2\n1\n"), "'5;2'"));
   EXPECT_EQ(error_of("a;b\n1,5;2\n"),
             "t.csv, line 1: no comma, but ';'; expected numbers separated by commas, one of them "
             "the label; convert the file: sed 's/,/./g; s/;/,/g' 't.csv' > NEW.csv");
-  EXPECT_NE(error_of("hello\n").find("line 1: no comma; expected numbers"), std::string::npos);
+  EXPECT_TRUE(contains(error_of("hello\n"), "line 1: no comma; expected numbers"));
 }
 
 TEST(CsvTable, RefusesDamagedQuotes) {
@@ -522,8 +513,8 @@ TEST(CsvTable, RefusesAFileWithoutSamples) {
 }
 
 TEST(CsvTable, RefusesALineWithoutEnd) {
-  EXPECT_NE(error_of(std::string(std::size_t{65} << 20, '1')).find("line 1: longer than 64 MB"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error_of(std::string(std::size_t{65} << 20, '1')), "line 1: longer than 64 MB"));
 }
 
 CsvTable predict_from(std::string_view text, std::string_view training_text,
@@ -580,18 +571,15 @@ TEST(CsvFeatures, AfterAFirstLineThatMayBeAHeaderOfNumbersAreRefused) {
             "header, remove it: sed 2d 'p.csv' > NEW.csv; if it is a sample, put names before it: "
             "sed '2{h;s/[0-9][0-9]*/c&/g;G}' 'p.csv' > NEW.csv");
   for (const char* text : {"0,1,2\n5,6,7\n", "0,1,2,label\n5,6,7,1\n"}) {
-    EXPECT_NE(refusal(text, without).find("line 1 counts the columns"), std::string::npos) << text;
+    EXPECT_TRUE(contains(refusal(text, without), "line 1 counts the columns")) << text;
   }
-  EXPECT_NE(refusal("0\n7\n", "1,0\n").find("line 1 counts the columns"), std::string::npos);
+  EXPECT_TRUE(contains(refusal("0\n7\n", "1,0\n"), "line 1 counts the columns"));
   // Names that the network was not trained on would be refused next.
-  EXPECT_NE(refusal("0,1\n5,6\n", "a,b,label\n1,2,0\n")
-                .find("if it is a sample, put the header of the training before it: a,b"),
-            std::string::npos);
-  EXPECT_NE(refusal("0,1,2\n5,6,0\n", "a,b,label\n1,2,0\n").find("before it: a,b,label"),
-            std::string::npos);
-  EXPECT_NE(refusal("400,410,420,430\n" + mixed_rows(false), "1,2,3,4,0\n")
-                .find("line 1 differs from all lines below, 400,410,420,430, as a header"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal("0,1\n5,6\n", "a,b,label\n1,2,0\n"),
+                       "if it is a sample, put the header of the training before it: a,b"));
+  EXPECT_TRUE(contains(refusal("0,1,2\n5,6,0\n", "a,b,label\n1,2,0\n"), "before it: a,b,label"));
+  EXPECT_TRUE(contains(refusal("400,410,420,430\n" + mixed_rows(false), "1,2,3,4,0\n"),
+                       "line 1 differs from all lines below, 400,410,420,430, as a header"));
   EXPECT_EQ(predict_from("c0,c1,c2,c3\n0,1,2,3\n", without).features, (Features{0, 1, 2}));
   // The numbers are those that the network was trained on.
   const std::string_view numbers = "0,1,2,label\n4,5,6,0\n";

@@ -2,10 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/dataset.h"
 
@@ -82,7 +83,7 @@ TEST_F(CsvFile, StandardisesEachColumnByTheTrainingSamples) {
 
 TEST_F(CsvFile, MayBeAFolderOfSplits) {
   put_numbers("train.csv", 10, 2);
-  EXPECT_NE(error("").find("has no test.csv"), std::string::npos) << error("");
+  EXPECT_TRUE(contains(error(""), "has no test.csv"));
   put_numbers("test.csv", 4, 4);
   put_numbers("val.csv", 3, 2);
   const DataSplits data = open("");
@@ -92,7 +93,7 @@ TEST_F(CsvFile, MayBeAFolderOfSplits) {
   EXPECT_EQ(data.validation->size(), 3);
   EXPECT_EQ(data.train->spec().num_classes, 4);
   put("test.csv", "1,2,0\n");
-  EXPECT_NE(error("").find("test.csv has 2 features, and "), std::string::npos) << error("");
+  EXPECT_TRUE(contains(error(""), "test.csv has 2 features, and "));
   put("train.csv", "a,b,y\n1,2,0\n1,2,1\n");
   const std::string train = (folder_.path() / "train.csv").string();
   const std::string test = (folder_.path() / "test.csv").string();
@@ -102,21 +103,19 @@ TEST_F(CsvFile, MayBeAFolderOfSplits) {
   const std::string packed = "\na,b,y\n1,2,0\n1,2,1\n";
   write_file(train + ".gz", gzip(Bytes(packed.begin(), packed.end())));
   std::filesystem::remove(train);
-  EXPECT_NE(error("").find(": (zcat '" + train + ".gz' | sed -n 2p; cat '" + test + "') > NEW.csv"),
-            std::string::npos)
-      << error("");
+  EXPECT_TRUE(
+      contains(error(""), ": (zcat '" + train + ".gz' | sed -n 2p; cat '" + test + "') > NEW.csv"));
   std::filesystem::remove(train + ".gz");
   put("train.csv", "a,b,c,y\n1,2,3,0\n");
   put("test.csv", "a,c,b,y\n1,2,3,1\n");
-  EXPECT_NE(error("").find("test.csv: feature 2 is 'c', but 'b' in "), std::string::npos)
-      << error("");
+  EXPECT_TRUE(contains(error(""), "test.csv: feature 2 is 'c', but 'b' in "));
 }
 
 TEST_F(CsvFile, FindsItsLabelColumnBehindAColon) {
   put("a:b.csv", "class,x\n1,5\n0,6\n");
   const DataSplits data = open("a:b.csv:class");
   EXPECT_EQ(data.train->spec().num_classes, 2);
-  EXPECT_NE(error("a:b.csv:none").find("has no label column 'none'"), std::string::npos);
+  EXPECT_TRUE(contains(error("a:b.csv:none"), "has no label column 'none'"));
   EXPECT_EQ(open("a:b.csv:x").train->spec().num_classes, 7);
 }
 
@@ -145,13 +144,11 @@ TEST_F(CsvFile, TellsWhichColumnHasTheLabelsAndWhichCountsTheRows) {
   const std::string counted = log_of("a,b,c\n", "t.csv");
   EXPECT_EQ(open("t.csv").target_place, "field 3 (c)");
   EXPECT_EQ(open("t.csv:targets=3,1").target_place, "field 3 (c), field 1 (a)");
-  EXPECT_NE(counted.find("field 1 (a) counts the rows"), std::string::npos) << counted;
-  EXPECT_NE(counted.find("cut -d, -f1 --complement"), std::string::npos) << counted;
-  EXPECT_EQ(counted.find("field 2"), std::string::npos) << counted;
+  EXPECT_TRUE(contains(counted, "field 1 (a) counts the rows", "cut -d, -f1 --complement"));
+  EXPECT_FALSE(contains(counted, "field 2"));
   const std::string named = log_of("a,Id,Label\n", "t.csv");
-  EXPECT_NE(named.find("field 2 (Id) names the rows"), std::string::npos) << named;
-  EXPECT_NE(log_of(",b,label\n", "t.csv").find("field 1 () has no name and is left out"),
-            std::string::npos);
+  EXPECT_TRUE(contains(named, "field 2 (Id) names the rows"));
+  EXPECT_TRUE(contains(log_of(",b,label\n", "t.csv"), "field 1 () has no name and is left out"));
 }
 
 TEST_F(CsvFile, MayBePacked) {
@@ -161,14 +158,13 @@ TEST_F(CsvFile, MayBePacked) {
 }
 
 TEST_F(CsvFile, NamesAMissingFileAndADamagedLine) {
-  EXPECT_NE(message_of<UsageError>([&] { open("none.csv"); }).find("there is no file or folder"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<UsageError>([&] { open("none.csv"); }), "there is no file or folder"));
   put("t.csv", "1,0\nx,1\n");
-  EXPECT_NE(error("t.csv").find("t.csv, line 2: field 1 is 'x'"), std::string::npos);
+  EXPECT_TRUE(contains(error("t.csv"), "t.csv, line 2: field 1 is 'x'"));
   put("t.csv", "1,0\n");
-  EXPECT_NE(error("t.csv").find(
-                "expected 2 to 2^32 samples, because a fifth become test samples; found 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error("t.csv"),
+                       "expected 2 to 2^32 samples, because a fifth become test samples; found 1"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
 #include "worker/input/array/mnist.h"
@@ -79,57 +81,52 @@ TEST_F(MnistFolder, IsReadPackedAndWithDottedNames) {
 TEST_F(MnistFolder, IsNamedWhenItIsMissing) {
   const std::string message = message_of<UsageError>(
       [&] { open_dataset("mnist:" + (folder_.path() / "absent").string(), {}); });
-  EXPECT_NE(message.find("there is no folder " + (folder_.path() / "absent").string()),
-            std::string::npos);
+  EXPECT_TRUE(contains(message, "there is no folder " + (folder_.path() / "absent").string()));
 }
 
 TEST_F(MnistFolder, NamesAMissingFile) {
   std::filesystem::remove(folder_.path() / "t10k-labels-idx1-ubyte");
   const std::string message = message_of<UsageError>([&] { open(); });
-  EXPECT_NE(message.find("has no t10k-labels-idx1-ubyte"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "has no t10k-labels-idx1-ubyte"));
 }
 
 TEST_F(MnistFolder, RefusesImagesUnderTheNameOfLabels) {
   put("train-labels-idx1-ubyte", idx_images(3, 2, 2));
-  EXPECT_NE(load_error().find("train-labels-idx1-ubyte has the magic number 0x00000803; expected "
-                              "0x00000801"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(load_error(),
+                       "train-labels-idx1-ubyte has the magic number 0x00000803; expected "
+                       "0x00000801"));
 }
 
 TEST_F(MnistFolder, NamesTheLabelThatIsOutOfRange) {
   put("train-labels-idx1-ubyte", idx_labels({7, 10, 9}));
-  EXPECT_NE(load_error().find("train-labels-idx1-ubyte: label 1 is 10; expected 0 to 9"),
-            std::string::npos)
-      << load_error();
+  EXPECT_TRUE(contains(load_error(), "train-labels-idx1-ubyte: label 1 is 10; expected 0 to 9"));
 }
 
 TEST_F(MnistFolder, RefusesCountsThatDiffer) {
   put("train-labels-idx1-ubyte", idx_labels({7, 0}));
-  EXPECT_NE(load_error().find("holds 3 images but"), std::string::npos) << load_error();
-  EXPECT_NE(load_error().find("holds 2 labels"), std::string::npos) << load_error();
+  EXPECT_TRUE(contains(load_error(), "holds 3 images but", "holds 2 labels"));
 }
 
 TEST_F(MnistFolder, RefusesSplitsOfDifferentShape) {
   put("t10k-images-idx3-ubyte", idx_images(1, 2, 3));
-  EXPECT_NE(load_error().find("expected the same shape"), std::string::npos) << load_error();
+  EXPECT_TRUE(contains(load_error(), "expected the same shape"));
 }
 
 TEST_F(MnistFolder, RefusesEmptyImages) {
   put("train-images-idx3-ubyte", idx_images(3, 0, 2));
-  EXPECT_NE(load_error().find("announces images of 0 x 2"), std::string::npos) << load_error();
+  EXPECT_TRUE(contains(load_error(), "announces images of 0 x 2"));
 }
 
 TEST_F(MnistFolder, RefusesAFileWithoutSamples) {
   put("train-images-idx3-ubyte", idx_images(0, 2, 2));
-  EXPECT_NE(load_error().find("holds no samples"), std::string::npos) << load_error();
+  EXPECT_TRUE(contains(load_error(), "holds no samples"));
 }
 
 TEST_F(MnistFolder, RefusesBytesAfterTheEnd) {
   Bytes bytes = idx_images(3, 2, 2);
   bytes.push_back(0);
   put("train-images-idx3-ubyte", bytes);
-  EXPECT_NE(load_error().find("goes on after the 28 bytes"), std::string::npos) << load_error();
+  EXPECT_TRUE(contains(load_error(), "goes on after the 28 bytes"));
 }
 
 TEST_F(MnistFolder, NamesTheMissingBytesWhereverAFileIsCut) {
@@ -139,8 +136,8 @@ TEST_F(MnistFolder, NamesTheMissingBytesWhereverAFileIsCut) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       put(name, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
       const std::string message = message_of<FileError>([&] { open(); });
-      ASSERT_NE(message.find(name + " is cut short"), std::string::npos) << size << message;
-      ASSERT_NE(message.find("found " + std::to_string(size)), std::string::npos) << message;
+      ASSERT_TRUE(contains(message, name + " is cut short")) << size << message;
+      ASSERT_TRUE(contains(message, "found " + std::to_string(size)));
     }
     put(name, whole);
   }

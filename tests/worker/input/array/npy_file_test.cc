@@ -4,9 +4,10 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <fstream>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 
@@ -41,7 +42,7 @@ TEST_F(NpyFileOnDisk, ReportsThatItWasCutShortSinceItWasOpened) {
   std::array<std::byte, 4> row{};
   EXPECT_NO_THROW(file.read(0, row));
   const std::string message = message_of<FileError>([&] { file.read(1, row); });
-  EXPECT_NE(message.find("x.npy: ends at byte 135, inside row 1"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "x.npy: ends at byte 135, inside row 1"));
 }
 
 TEST_F(NpyFileOnDisk, IsNotLoaded) {
@@ -54,17 +55,15 @@ TEST_F(NpyFileOnDisk, IsNotLoaded) {
 }
 
 TEST_F(NpyFileOnDisk, IsRefusedWhenItIsNoRegularFileOrHoldsOneNumber) {
-  EXPECT_NE(message_of<FileError>([&] { NpyFile file(folder_.path()); }).find("no regular file"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<FileError>([&] { NpyFile file(folder_.path()); }), "no regular file"));
   ASSERT_EQ(::mkfifo((folder_.path() / "pipe").c_str(), 0600), 0);
   EXPECT_THROW(NpyFile(folder_.path() / "pipe"), FileError);
-  EXPECT_NE(message_of<FileError>([&] {
-              NpyFile file(folder_.path() / "none.npy");
-            }).find("No such file"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<FileError>([&] { NpyFile file(folder_.path() / "none.npy"); }),
+                       "No such file"));
   write_file(path_, npy_bytes("|u1", "()", {1}));
-  EXPECT_NE(message_of<FileError>([&] { NpyFile file(path_); }).find("holds a single number"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<FileError>([&] { NpyFile file(path_); }), "holds a single number"));
 }
 
 TEST_F(NpyFileOnDisk, MayHaveNoRows) {

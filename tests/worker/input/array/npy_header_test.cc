@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 
@@ -10,7 +12,7 @@ namespace syncopate {
 namespace {
 
 std::string error_of(const Bytes& file) {
-  return message_of<FileError>(
+  return message_if_thrown<FileError>(
       [&] { check_npy_size(parse_npy_header(file, "x.npy"), file.size(), "x.npy"); });
 }
 
@@ -64,34 +66,30 @@ TEST(NpyHeader, NamesTheConversionOfBigEndianNumbers) {
 
 TEST(NpyHeader, NamesTheConversionOfFortranOrder) {
   const std::string text = "{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2), }";
-  EXPECT_NE(error_of_text(text).find("np.save(f, np.ascontiguousarray(a))"), std::string::npos);
+  EXPECT_TRUE(contains(error_of_text(text), "np.save(f, np.ascontiguousarray(a))"));
   // The two orders of a vector are equal.
   EXPECT_EQ(error_of_text("{'descr': '|u1', 'fortran_order': True, 'shape': (6,), }"), "");
 }
 
 TEST(NpyHeader, RefusesElementsThatAreNoNumbers) {
   for (const char* descr : {"|O", "<U5", "|S3", "<M8[ns]", "f", "<f04", "<f4x", "<f99", ""}) {
-    EXPECT_NE(error_of(npy_bytes(descr, "(6,)", Bytes(6))).find("expected numbers"),
-              std::string::npos)
+    EXPECT_TRUE(contains(error_of(npy_bytes(descr, "(6,)", Bytes(6))), "expected numbers"))
         << descr;
   }
-  EXPECT_NE(error_of(npy_bytes("<U5", "(6,)", Bytes(6)))
-                .find("number the words: python3 -c \"import numpy as np; f = 'x.npy'; a = "
-                      "np.load(f); np.save(f, np.unique(a, return_inverse=True)[1])\""),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of(npy_bytes("<U5", "(6,)", Bytes(6))),
+                       "number the words: python3 -c \"import numpy as np; f = 'x.npy'; a = "
+                       "np.load(f); np.save(f, np.unique(a, return_inverse=True)[1])\""));
   const std::string fields = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }";
-  EXPECT_NE(error_of_text(fields).find("a structured array"), std::string::npos);
+  EXPECT_TRUE(contains(error_of_text(fields), "a structured array"));
 }
 
 TEST(NpyHeader, SaysWhatAnotherFileIs) {
   EXPECT_EQ(error_of(Bytes{}),
             "x.npy: no .npy file at byte 0: it is empty; expected an array as np.save writes it");
-  EXPECT_NE(error_of(Bytes{'P', 'K', 3, 4}).find("it is a ZIP file, such as .npz"),
-            std::string::npos);
-  EXPECT_NE(error_of(Bytes{0x89, 'H', 'D', 'F'}).find("it is an HDF5 file"), std::string::npos);
-  EXPECT_NE(error_of(Bytes{0x80, 4, 0x95}).find("it is a pickle"), std::string::npos);
-  EXPECT_NE(error_of(Bytes{'a', ',', 'b'}).find("it starts with the bytes 61 2c 62"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of(Bytes{'P', 'K', 3, 4}), "it is a ZIP file, such as .npz"));
+  EXPECT_TRUE(contains(error_of(Bytes{0x89, 'H', 'D', 'F'}), "it is an HDF5 file"));
+  EXPECT_TRUE(contains(error_of(Bytes{0x80, 4, 0x95}), "it is a pickle"));
+  EXPECT_TRUE(contains(error_of(Bytes{'a', ',', 'b'}), "it starts with the bytes 61 2c 62"));
 }
 
 TEST(NpyHeader, NamesTheByteOfDamagedText) {
@@ -115,7 +113,7 @@ TEST(NpyHeader, NamesTheByteOfDamagedText) {
            "{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} x",
            "{'descr': '|u1', 'fortran_order': False, 'shape': (6,",
        }) {
-    EXPECT_NE(error_of_text(text).find("damaged header of a .npy file at byte "), std::string::npos)
+    EXPECT_TRUE(contains(error_of_text(text), "damaged header of a .npy file at byte "))
         << text << ": " << error_of_text(text);
   }
 }
@@ -135,7 +133,7 @@ TEST(NpyHeader, RefusesBytesAfterTheArray) {
 TEST(NpyHeader, RefusesALongHeader) {
   const std::string text =
       "{'descr': '|u1', 'fortran_order': False, 'shape': (6,)}" + std::string(20000, ' ');
-  EXPECT_NE(error_of_text(text).find("expected at most 10000"), std::string::npos);
+  EXPECT_TRUE(contains(error_of_text(text), "expected at most 10000"));
 }
 
 TEST(NpyHeader, IsRefusedWhenTheFileIsCutAnywhere) {
@@ -144,7 +142,7 @@ TEST(NpyHeader, IsRefusedWhenTheFileIsCutAnywhere) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     const std::string message = error_of(cut);
     ASSERT_TRUE(message.starts_with("x.npy: ")) << size << ": " << message;
-    ASSERT_NE(message.find("at byte " + std::to_string(size < 6 ? 0 : size)), std::string::npos)
+    ASSERT_TRUE(contains(message, "at byte " + std::to_string(size < 6 ? 0 : size)))
         << size << ": " << message;
   }
 }

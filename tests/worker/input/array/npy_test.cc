@@ -4,9 +4,10 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/dataset.h"
@@ -86,7 +87,7 @@ TEST_F(NpyFolder, CountsClassesOverAllSplits) {
 
 TEST_F(NpyFolder, MayHaveAValidationSplit) {
   put("x_val", "|u1", "(1, 2, 3)", {1, 1, 1, 2, 2, 2});
-  EXPECT_NE(error().find("has no y_val.npy"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "has no y_val.npy"));
   put("y_val", "|u1", "(1,)", {9});
   const DataSplits data = open();
   ASSERT_NE(data.validation, nullptr);
@@ -151,41 +152,39 @@ TEST_F(NpyFolder, NamesTheConversionOfOtherSamples) {
            {"<f8", "float64"}, {"<i8", "int64"}, {"<f2", "float16"}, {"|b1", "bool"}}) {
     const std::size_t bytes = descr[2] == '1' ? 1 : descr[2] == '2' ? 2 : 8;
     put_samples(descr, "3", 3 * bytes);
-    EXPECT_NE(error().find("x_train.npy: its samples are " + name +
-                           "; expected uint8, uint16 or float32; convert them: python3 -c"),
-              std::string::npos)
-        << error();
-    EXPECT_NE(error().find("a.astype('float32')"), std::string::npos);
+    EXPECT_TRUE(contains(error(),
+                         "x_train.npy: its samples are " + name +
+                             "; expected uint8, uint16 or float32; convert them: python3 -c",
+                         "a.astype('float32')"));
   }
 }
 
 TEST_F(NpyFolder, RefusesCountsThatDiffer) {
   put("y_train", "|u1", "(3,)", {0, 1, 2});
-  EXPECT_NE(error().find("x_train.npy has 2 samples, and "), std::string::npos) << error();
-  EXPECT_NE(error().find("y_train.npy has 3 labels; expected as many"), std::string::npos);
+  EXPECT_TRUE(contains(error(), "x_train.npy has 2 samples, and ",
+                       "y_train.npy has 3 labels; expected as many"));
 }
 
 TEST_F(NpyFolder, RefusesSplitsOfOtherShapesOrTypes) {
   put("x_test", "|u1", "(1, 3, 2)", Bytes(6));
-  EXPECT_NE(error().find("x_test.npy is [1, 3, 2] of uint8, and "), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "x_test.npy is [1, 3, 2] of uint8, and "));
   put("x_test", "<u2", "(1, 2, 3)", Bytes(12));
-  EXPECT_NE(error().find("expected samples of one shape and type"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "expected samples of one shape and type"));
 }
 
 TEST_F(NpyFolder, RefusesOtherShapesOfSamples) {
   for (const char* sample : {"0", "1, 2, 2, 2", "0, 3"}) {
     put_samples("|u1", sample, sample[0] == '0' ? 0 : 8);
-    EXPECT_NE(error().find("expected [N, H, W], [N, H, W, C] or [N, F]"), std::string::npos)
-        << error();
+    EXPECT_TRUE(contains(error(), "expected [N, H, W], [N, H, W, C] or [N, F]"));
   }
   put("x_train", "|u1", "(2,)", Bytes(2));
-  EXPECT_NE(error().find("its shape is [2]; expected"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "its shape is [2]; expected"));
 }
 
 TEST_F(NpyFolder, RefusesSplitsWithoutSamples) {
   put("x_test", "|u1", "(0, 2, 3)", {});
   put("y_test", "|u1", "(0,)", {});
-  EXPECT_NE(error().find("x_test.npy holds no samples"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "x_test.npy holds no samples"));
 }
 
 TEST_F(NpyFolder, WarnsOfChannelsThatComeFirst) {
@@ -193,8 +192,8 @@ TEST_F(NpyFolder, WarnsOfChannelsThatComeFirst) {
   testing::internal::CaptureStderr();
   open();
   const std::string text = testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("x_train.npy is [2, 3, 8, 8], read as [N, H, W, C]"), std::string::npos);
-  EXPECT_NE(text.find("a.transpose(0, 2, 3, 1)"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "x_train.npy is [2, 3, 8, 8], read as [N, H, W, C]",
+                       "a.transpose(0, 2, 3, 1)"));
 }
 
 TEST_F(NpyFolder, WarnsOfAnyNumberOfChannelsThatComeFirst) {
@@ -207,44 +206,38 @@ TEST_F(NpyFolder, WarnsOfAnyNumberOfChannelsThatComeFirst) {
   const std::string_view text = "read as [N, H, W, C]; if it is [N, C, H, W]: ";
   for (const auto& [shape, size] :
        {std::pair("2, 8, 8", 128), {"4, 8, 9", 288}, {"13, 8, 8", 832}, {"64, 8, 8", 4096}}) {
-    EXPECT_NE(warning(shape, static_cast<std::size_t>(size)).find(text), std::string::npos)
-        << shape;
+    EXPECT_TRUE(contains(warning(shape, static_cast<std::size_t>(size)), text)) << shape;
   }
   for (const auto& [shape, size] :
        {std::pair("8, 8, 3", 192), {"4, 8, 2", 64}, {"8, 8, 13", 832}, {"2, 8, 4", 64}}) {
-    EXPECT_EQ(warning(shape, static_cast<std::size_t>(size)).find(text), std::string::npos)
-        << shape;
+    EXPECT_FALSE(contains(warning(shape, static_cast<std::size_t>(size)), text)) << shape;
   }
 }
 
 TEST_F(NpyFolder, NamesAMissingFileOrFolder) {
   std::filesystem::remove(folder_.path() / "y_train.npy");
-  EXPECT_NE(
-      message_of<UsageError>([&] { open(); }).find("has no y_train.npy; expected x_train.npy"),
-      std::string::npos);
-  EXPECT_NE(message_of<UsageError>([] {
-              open_dataset("npy:/nowhere", {});
-            }).find("there is no folder /nowhere; expected --data npy:DIR"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { open(); }),
+                       "has no y_train.npy; expected x_train.npy"));
+  EXPECT_TRUE(contains(message_of<UsageError>([] { open_dataset("npy:/nowhere", {}); }),
+                       "there is no folder /nowhere; expected --data npy:DIR"));
 }
 
 TEST_F(NpyFolder, SaysHowToUnpackAnArchive) {
   const std::filesystem::path archive = folder_.path() / "mnist.npz";
   write_file(archive, Bytes(4));
   const std::string folder = (folder_.path() / "mnist").string();
-  EXPECT_NE(message_of<UsageError>([&] { open_dataset("npy:" + archive.string(), {}); })
-                .find("python3 -m zipfile -e '" + archive.string() + "' '" + folder +
-                      "', then give --data npy:" + folder),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { open_dataset("npy:" + archive.string(), {}); }),
+                       "python3 -m zipfile -e '" + archive.string() + "' '" + folder +
+                           "', then give --data npy:" + folder));
 }
 
 TEST_F(NpyFolder, NamesAFileThatCannotBeRead) {
   std::filesystem::remove(folder_.path() / "x_test.npy");
   std::filesystem::create_symlink("nowhere", folder_.path() / "x_test.npy");
-  EXPECT_NE(error().find("x_test.npy: No such file"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "x_test.npy: No such file"));
   if (::geteuid() == 0) GTEST_SKIP() << "root reads every file";
   std::filesystem::permissions(folder_.path() / "x_train.npy", std::filesystem::perms::none);
-  EXPECT_NE(error().find("x_train.npy: Permission denied"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "x_train.npy: Permission denied"));
 }
 
 TEST_F(NpyFolder, HasFingerprintsOfItsSamples) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/dataset.h"
@@ -70,11 +72,11 @@ TEST_F(NumbersOfArrays, MayBeOnePerSample) {
 TEST_F(NumbersOfArrays, AreToldFromClassesThatWereSavedAsFloats) {
   EXPECT_EQ(open().classes_advice, "");
   put("y_train", "(2, 3)", {0, 1, 0, 1, 0, 0});
-  EXPECT_NE(open().classes_advice.find("one-hot, save integers: for f in '"), std::string::npos);
-  EXPECT_NE(open().classes_advice.find("np.save(f, a.argmax(1))"), std::string::npos);
+  EXPECT_TRUE(contains(open().classes_advice, "one-hot, save integers: for f in '",
+                       "np.save(f, a.argmax(1))"));
   put("y_test", "(1,)", {3});
   put("y_train", "(2,)", {1, 2});
-  EXPECT_NE(open().classes_advice.find("np.save(f, a.astype('int64'))"), std::string::npos);
+  EXPECT_TRUE(contains(open().classes_advice, "np.save(f, a.astype('int64'))"));
   for (const float other : {0.5F, -1.0F, 100000.0F}) {
     put("y_train", "(2,)", {1, other});
     EXPECT_EQ(open().classes_advice, "") << other;
@@ -89,17 +91,15 @@ TEST_F(NumbersOfArrays, ArePartOfTheFingerprint) {
 
 TEST_F(NumbersOfArrays, MustBeFiniteAndOfOneKind) {
   put("y_train", "(2, 3)", {0, 1, 2, 3, std::nanf(""), 5});
-  EXPECT_NE(error().find("y_train.npy: target 1 of row 1, at byte 144, is nan; expected finite"),
-            std::string::npos)
-      << error();
+  EXPECT_TRUE(
+      contains(error(), "y_train.npy: target 1 of row 1, at byte 144, is nan; expected finite"));
   put("y_train", "(2, 3)", {0, 1, 2, 3, 4, 5});
   put("y_test", "(1, 2)", {1, 2});
-  EXPECT_NE(error().find("y_test.npy has 2 float32 per sample, and "), std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(), "y_test.npy has 2 float32 per sample, and "));
   put("y_test", "(2, 3)", {0, 1, 2, 3, 4, 5});
-  EXPECT_NE(error().find("y_test.npy has 2 targets; expected as many"), std::string::npos);
+  EXPECT_TRUE(contains(error(), "y_test.npy has 2 targets; expected as many"));
   put("y_train", "(2, 1, 3)", {0, 1, 2, 3, 4, 5});
-  EXPECT_NE(error().find("expected [N] or [N, K]"), std::string::npos) << error();
+  EXPECT_TRUE(contains(error(), "expected [N] or [N, K]"));
 }
 
 class NumbersOfATable : public testing::Test {
@@ -139,13 +139,12 @@ TEST_F(NumbersOfATable, AreCutIntoTrainingAndTestSamples) {
 
 TEST_F(NumbersOfATable, NameWhatIsWrong) {
   const std::string text = "x,y\n1,2\n3,4\n";
-  EXPECT_NE(
-      error("x,y\n1,2\n3,high\n", "y").find("line 3: field 2 (y) is 'high'; expected a finite"),
-      std::string::npos);
-  EXPECT_NE(error(text, "z").find("has no target column 'z'"), std::string::npos);
-  EXPECT_NE(error(text, "y,2").find("field 2 (y) is twice among the targets"), std::string::npos);
-  EXPECT_NE(error(text, "x,y").find("all 2 columns of"), std::string::npos);
-  EXPECT_NE(error(text, "").find("expected the names or numbers of columns"), std::string::npos);
+  EXPECT_TRUE(contains(error("x,y\n1,2\n3,high\n", "y"),
+                       "line 3: field 2 (y) is 'high'; expected a finite"));
+  EXPECT_TRUE(contains(error(text, "z"), "has no target column 'z'"));
+  EXPECT_TRUE(contains(error(text, "y,2"), "field 2 (y) is twice among the targets"));
+  EXPECT_TRUE(contains(error(text, "x,y"), "all 2 columns of"));
+  EXPECT_TRUE(contains(error(text, ""), "expected the names or numbers of columns"));
 }
 
 }  // namespace

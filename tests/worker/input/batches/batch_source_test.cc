@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/counting_dataset.h"
 
 namespace syncopate {
@@ -384,12 +385,9 @@ class UncheckedDataset final : public CountingDataset {
 
 std::string error_of_targets(const SampleSpec& spec, std::int32_t wrong) {
   const UncheckedDataset dataset(spec, wrong);
-  try {
+  return message_if_thrown<FileError>([&] {
     make_batch_source(dataset, {.batch_size = 3, .shuffle = false, .threads = 1})->next();
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 // A user's data set that throws what it likes.
@@ -408,12 +406,9 @@ class ThrowingDataset final : public CountingDataset {
 
 std::string error_of_read(const std::function<void()>& fail) {
   const ThrowingDataset dataset(fail);
-  try {
+  return message_of<FileError>([&] {
     make_batch_source(dataset, {.batch_size = 3, .shuffle = false, .threads = 1})->next();
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "";
+  });
 }
 
 TEST(BatchSource, NamesTheSampleWhoseDataSetThrowsAnything) {

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <future>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "models/base/errors.h"

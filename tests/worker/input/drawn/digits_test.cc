@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "models/base/random.h"
+#include "tests/support/contains.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
@@ -93,8 +94,7 @@ TEST(Digits, NeedNoCacheAndWarnOnce) {
   const DataSplits splits = open_digits_in(folder.path() / "file/cache");
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_EQ(splits.train->size(), 60000);
-  EXPECT_NE(warning.find("the digits are drawn again in the next run"), std::string::npos)
-      << warning;
+  EXPECT_TRUE(contains(warning, "the digits are drawn again in the next run"));
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
 }
 

@@ -1,6 +1,5 @@
 #include "tests/worker/input/image/encoded_samples.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/picture_folder.h"
 #include "tests/worker/input/read_sample.h"

@@ -10,6 +10,8 @@
 #include <cstdlib>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/picture_folder.h"
 
@@ -147,9 +149,8 @@ TEST_F(ImageFolderTest, ReadsNoFolderWithAWordOfASplitBesideTrain) {
   }
   testing::internal::CaptureStderr();
   EXPECT_FALSE(find_images(folder_.path()).validation.has_value());
-  EXPECT_NE(
-      testing::internal::GetCapturedStderr().find("not read beside train: train_masks, val_masks;"),
-      std::string::npos);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(),
+                       "not read beside train: train_masks, val_masks;"));
 }
 
 TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
@@ -164,10 +165,8 @@ TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
   const ImageFolders folders = find_images(folder_.path());
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(names_of(folders.train), (Names{"a/1.jpg", "b/1.jpg"}));
-  EXPECT_EQ(text.find("not read beside train"), std::string::npos) << text;
-  EXPECT_NE(text.find("left out 4 hidden or system folders, the first is __MACOSX"),
-            std::string::npos)
-      << text;
+  EXPECT_FALSE(contains(text, "not read beside train"));
+  EXPECT_TRUE(contains(text, "left out 4 hidden or system folders, the first is __MACOSX"));
 }
 
 TEST_F(ImageFolderTest, NamesTheFolderInsideTheOneThatWasGiven) {
@@ -211,15 +210,15 @@ TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
   }
   testing::internal::CaptureStderr();
   find_images(folder_.path());
-  EXPECT_NE(testing::internal::GetCapturedStderr().find(
-                "not read beside train: dev, extra; a folder of a split is test or testing or te "
-                "or ts, or val or valid or validation or eval"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(testing::internal::GetCapturedStderr(),
+               "not read beside train: dev, extra; a folder of a split is test or testing or te "
+               "or ts, or val or valid or validation or eval"));
   std::filesystem::rename(folder_.path() / "train", folder_.path() / "Training");
   testing::internal::CaptureStderr();
   find_images(folder_.path());
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("not read beside Training: dev, extra;"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(testing::internal::GetCapturedStderr(), "not read beside Training: dev, extra;"));
 }
 
 TEST_F(ImageFolderTest, HoldsOutPicturesOfClassesWithTheSameNames) {

@@ -2,12 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <fstream>
 #include <thread>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/picture_folder.h"
 #include "tests/worker/input/read_sample.h"
@@ -145,10 +146,9 @@ TEST_F(Images, RefuseAFileThatChangedWhileItWasInUse) {
   folder_.write_splits(4);
   const DataSplits splits = open();
   folder_.write("train/cat/0.JPG", make_jpeg(make_picture(17, 17)));
-  EXPECT_NE(error_of(*splits.train, 0).find("the file changed while it was in use"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of(*splits.train, 0), "the file changed while it was in use"));
   std::filesystem::remove(folder_.path() / "train/cat/0.JPG");
-  EXPECT_NE(error_of(*splits.train, 0).find("No such file"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(*splits.train, 0), "No such file"));
 }
 
 TEST_F(Images, HaveTheSamePixelsWithACache) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/packed_files.h"
 
 namespace syncopate {
@@ -42,13 +44,11 @@ TEST_F(FilePatterns, NameEachFileOnceInTheOrderOfTheNames) {
 
 TEST_F(FilePatterns, NameTheFirstShardThatIsMissingAsTheOthersAreNamed) {
   write({"c-0-of-2", "d-00000", "d-00001"});
-  EXPECT_NE(error("{c-?-of-?,d-00000*}")
-                .find("1 of 2 shards are there; the first that is missing is c-1-of-2; "),
-            std::string::npos)
-      << error("{c-?-of-?,d-00000*}");
+  EXPECT_TRUE(contains(error("{c-?-of-?,d-00000*}"),
+                       "1 of 2 shards are there; the first that is missing is c-1-of-2; "));
   write({"e-00000-of-00002"});
-  EXPECT_NE(error("*").find("missing is c-1-of-2; "), std::string::npos) << error("*");
-  EXPECT_NE(error("[de]*").find("missing is e-00001-of-00002; "), std::string::npos);
+  EXPECT_TRUE(contains(error("*"), "missing is c-1-of-2; "));
+  EXPECT_TRUE(contains(error("[de]*"), "missing is e-00001-of-00002; "));
 }
 
 TEST_F(FilePatterns, TakeNumbersOfShardsWithoutLeadingZeros) {
@@ -56,9 +56,8 @@ TEST_F(FilePatterns, TakeNumbersOfShardsWithoutLeadingZeros) {
   for (int shard = 0; shard < 100; ++shard) write({"a-" + std::to_string(shard) + "-of-100"});
   EXPECT_EQ(found("a-*").size(), 100U);
   fs::remove(folder_.path() / "a-3-of-100");
-  EXPECT_NE(error("a-*").find("99 of 100 shards are there; the first that is missing is a-3-of-1"),
-            std::string::npos)
-      << error("a-*");
+  EXPECT_TRUE(
+      contains(error("a-*"), "99 of 100 shards are there; the first that is missing is a-3-of-1"));
 }
 
 // A link to itself cannot be read by any user; a folder without permission can be by root.
@@ -67,12 +66,12 @@ TEST_F(FilePatterns, AreErrorsIfAFolderCannotBeRead) {
   for (const char* const pattern : {"loop/*", "loop/a", "loop/sub/*"}) {
     EXPECT_EQ(error(pattern).find("read " + (folder_.path() / "loop").string()), 0)
         << pattern << ": " << error(pattern);
-    EXPECT_NE(error(pattern).find("Too many levels of symbolic links; let this user read it"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(error(pattern), "Too many levels of symbolic links; let this user read it"));
   }
   write({"a"});
   for (const char* const pattern : {"none/*", "a/*"}) {
-    EXPECT_NE(error(pattern).find("no file matches"), std::string::npos) << error(pattern);
+    EXPECT_TRUE(contains(error(pattern), "no file matches"));
   }
 }
 
@@ -80,7 +79,7 @@ TEST_F(FilePatterns, AreErrorsIfAFolderOfAWildcardCannotBeRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read every folder";
   write({"sub/a", "other/a"});
   fs::permissions(folder_.path() / "sub", fs::perms::none);
-  EXPECT_NE(error("*/?").find("a folder in which files of "), std::string::npos) << error("*/?");
+  EXPECT_TRUE(contains(error("*/?"), "a folder in which files of "));
   fs::permissions(folder_.path() / "sub", fs::perms::owner_all);
 }
 

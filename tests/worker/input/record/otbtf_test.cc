@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/record/record_folders.h"
 #include "worker/input/dataset.h"
 
@@ -18,7 +20,7 @@ class OtbtfFolders : public testing::Test {
                         {.image = {.fields = std::move(fields)}});
   }
   std::string error(const RecordFields& fields = {}) const {
-    return message_of<Error>([&] { open(fields); });
+    return message_if_thrown<Error>([&] { open(fields); });
   }
   std::string log_of_open() const {
     testing::internal::CaptureStderr();
@@ -70,7 +72,7 @@ TEST_F(OtbtfFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
   write_otbtf(folder_.path(), {.test = 0});
   EXPECT_EQ(open().validation, nullptr);
   EXPECT_EQ(open().test->size(), 3);
-  EXPECT_NE(log_of_open().find("/test has no records; tested on valid\n"), std::string::npos);
+  EXPECT_TRUE(contains(log_of_open(), "/test has no records; tested on valid\n"));
   write_otbtf(folder_.path(), {});
   EXPECT_EQ(log_of_open(), "");
 }
@@ -89,33 +91,27 @@ TEST_F(OtbtfFolders, NameTheNumbersThatAreMissing) {
   write_otbtf(folder_.path(), {});
   EXPECT_EQ(log_of_open(), "");
   std::filesystem::copy(folder_.path() / "train/0.records", folder_.path() / "train/3.records");
-  EXPECT_NE(log_of_open().find("/train has files up to 3.records, but not 1.records, 2.records; "
-                               "fetch what is missing\n"),
-            std::string::npos)
-      << log_of_open();
+  EXPECT_TRUE(contains(log_of_open(),
+                       "/train has files up to 3.records, but not 1.records, 2.records; "
+                       "fetch what is missing\n"));
   std::filesystem::rename(folder_.path() / "train/3.records", folder_.path() / "train/9.records");
-  EXPECT_NE(
-      log_of_open().find("up to 9.records, but not 1.records, 2.records, 3.records, 4.records, "
-                         "5.records and 3 more; fetch"),
-      std::string::npos)
-      << log_of_open();
+  EXPECT_TRUE(contains(log_of_open(),
+                       "up to 9.records, but not 1.records, 2.records, 3.records, 4.records, "
+                       "5.records and 3 more; fetch"));
 }
 
 TEST_F(OtbtfFolders, SayHowManyPixelsDoNotCount) {
   write_otbtf(folder_.path(), {.test = 2, .num_uncounted = 7});
-  EXPECT_NE(log_of_open().find("98 pixels of labels have class 255 and do not count\n"),
-            std::string::npos)
+  EXPECT_TRUE(contains(log_of_open(), "98 pixels of labels have class 255 and do not count\n"))
       << "7 in each of 14 patches: " << log_of_open();
   EXPECT_EQ(open().train->spec().num_classes, 2);
 }
 
 TEST_F(OtbtfFolders, NameTheFileThatHasTheWrongShape) {
   write_otbtf(folder_.path(), {.label_side = 8});
-  EXPECT_NE(
-      error().find("feature labels is int32 [8, 8, 1]; expected integers [16, 16] or [16, 16, "
-                   "1], the size that output_shape.json gives the input"),
-      std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(),
+                       "feature labels is int32 [8, 8, 1]; expected integers [16, 16] or [16, 16, "
+                       "1], the size that output_shape.json gives the input"));
   write_both("output_shape.json", R"({"xs": [null, null, null, 2], "labels": [null, null, 1]})");
   EXPECT_EQ(error(),
             "--image-feature xs: output_shape.json gives its shape as [null, null, 2]; all patches "
@@ -133,7 +129,7 @@ TEST_F(OtbtfFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChang
       write_file(path, damaged);
       const std::string found = error();
       num_refused += static_cast<int>(!found.empty());
-      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+      EXPECT_FALSE(contains(found, "json.exception"));
       EXPECT_EQ(found.find('\n'), std::string::npos) << found;
     });
     write_file(path, whole);
@@ -150,10 +146,8 @@ TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
   EXPECT_EQ(error({.label = "map"}),
             "--label-feature map: there is no such tensor; the patches have labels (int32 [16, 16, "
             "1]), xs (uint16 [16, 16, 2])");
-  EXPECT_NE(
-      error({.label = "xs"}).find("--image-feature labels: int32 [16, 16, 1]; expected patches"),
-      std::string::npos)
-      << error({.label = "xs"});
+  EXPECT_TRUE(contains(error({.label = "xs"}),
+                       "--image-feature labels: int32 [16, 16, 1]; expected patches"));
   write_both("output_types.json", R"({"xs": "uint16", "labels": "int32", "more": "uint8"})");
   write_both("output_shape.json",
              R"({"xs": [16, 16, 2], "labels": [16, 16, 1], "more": [16, 16, 1]})");
@@ -170,37 +164,30 @@ TEST_F(OtbtfFolders, NameTheShardsThatAreMissingAndFilesWithoutRecords) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(open().train->size(), 9);
   const std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_NE(warning.find("1 of 2 files has no records, "), std::string::npos) << warning;
-  EXPECT_NE(warning.find("train/1.records; fetch"), std::string::npos) << warning;
+  EXPECT_TRUE(contains(warning, "1 of 2 files has no records, ", "train/1.records; fetch"));
   std::filesystem::rename(folder_.path() / "train/0.records",
                           folder_.path() / "train/p-00001-of-00004.records");
-  EXPECT_NE(error().find("/train: 1 of 4 shards are there; the first that is missing is "
-                         "p-00000-of-00004.records; fetch what is missing"),
-            std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(),
+                       "/train: 1 of 4 shards are there; the first that is missing is "
+                       "p-00000-of-00004.records; fetch what is missing"));
 }
 
 TEST_F(OtbtfFolders, AreRefusedInOneLine) {
-  EXPECT_NE(error().find("has no output_types.json; expected a folder that OTBTF's"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error(), "has no output_types.json; expected a folder that OTBTF's"));
   write_otbtf(folder_.path(), {.valid = 0, .test = 0});
-  EXPECT_NE(error().find("has no records; expected *.records in train, and in valid or test"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error(), "has no records; expected *.records in train, and in valid or test"));
   write_otbtf(folder_.path(), {});
   write_both("output_types.json", R"({"xs": "float32", "labels": "int32"})");
-  EXPECT_NE(
-      error().find("feature xs is uint16 [16, 16, 2]; output_shape.json and output_types.json "
-                   "say float32 [16, 16, 2]"),
-      std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(),
+                       "feature xs is uint16 [16, 16, 2]; output_shape.json and output_types.json "
+                       "say float32 [16, 16, 2]"));
   write_both("output_types.json", "{\"xs\": ");
-  EXPECT_NE(error().find("train/output_types.json: no JSON, from byte 8 on; fetch the file again"),
-            std::string::npos)
-      << error();
+  EXPECT_TRUE(
+      contains(error(), "train/output_types.json: no JSON, from byte 8 on; fetch the file again"));
   write_both("output_types.json", "{\"xs\": 3}");
-  EXPECT_NE(error().find("output_types.json: not as OTBTF writes it: a value is of another type "),
-            std::string::npos)
-      << error();
+  EXPECT_TRUE(
+      contains(error(), "output_types.json: not as OTBTF writes it: a value is of another type "));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/record/record_bytes.h"
 #include "worker/input/record/crc32c.h"
 
@@ -97,11 +99,8 @@ TEST_F(RecordFiles, AreUnpackedFromGzipWithinTheBudget) {
   EXPECT_EQ(enough.bytes_left, 0);
   UnpackedBudget small{37};
   const std::string error = message_of<FileError>([&] { RecordFile(path_, small); });
-  EXPECT_NE(error.find(path_.string() + ": gzip of "), std::string::npos) << error;
-  EXPECT_NE(error.find(" unpacks to more than 37 bytes; "), std::string::npos) << error;
-  EXPECT_NE(error.find("gzip --decompress --stdout " + path_.string() + " > NEW_FILE"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(contains(error, path_.string() + ": gzip of ", " unpacks to more than 37 bytes; ",
+                       "gzip --decompress --stdout " + path_.string() + " > NEW_FILE"));
 }
 
 TEST_F(RecordFiles, AreUnpackedIntoMemoryOfTheirSize) {
@@ -165,8 +164,7 @@ TEST_F(RecordFiles, AreRefusedIfTheyAreOthers) {
                 ": no TFRecord file, plain or gzip: it begins as zlib does; write it "
                 "again with options='GZIP' or without compression");
   std::filesystem::remove(path_);
-  EXPECT_NE(message_of<FileError>([&] { records(); }).find("open " + path_.string()),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<FileError>([&] { records(); }), "open " + path_.string()));
 }
 
 // Each cut and each changed bit is found: an error that names the file, or a record that is
@@ -183,7 +181,7 @@ TEST_F(RecordFiles, ReportEveryDamage) {
     } catch (const FileError& failure) {
       error = failure.what();
       EXPECT_TRUE(error.starts_with(path_.string() + ": ")) << error;
-      EXPECT_NE(error.find("byte "), std::string::npos) << error;
+      EXPECT_TRUE(contains(error, "byte "));
       return;
     }
     if (damaged.size() < golden().size()) {

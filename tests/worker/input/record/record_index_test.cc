@@ -8,6 +8,8 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/record/record_bytes.h"
 
 namespace syncopate {
@@ -98,8 +100,7 @@ TEST_F(RecordIndexes, AreMadeInMemoryWithoutACacheFolder) {
   testing::internal::CaptureStderr();
   index_records(files, unusable);
   EXPECT_FALSE(unusable.can_keep);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("; give another --cache-dir"),
-            std::string::npos);
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(), "; give another --cache-dir"));
   testing::internal::CaptureStderr();
   index_records(files, unusable);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the warning comes once";

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
 #include "worker/input/batches/batch_source.h"
@@ -73,8 +75,8 @@ TEST_F(SamplesInRecords, RefuseAFeatureOfSeveralPictures) {
   // Of a later record, when it is read.
   write_file(path("a"), record_bytes({one, two}));
   const DataSplits data = open_dataset("tfrecord:" + path("a") + "::" + path("t"), {});
-  EXPECT_NE(message_of<FileError>([&] { data.train->stored_picture(1); }).find("has 2 values"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(message_of<FileError>([&] { data.train->stored_picture(1); }), "has 2 values"));
   const auto example = Example::parse(std::as_bytes(std::span(two)));
   ASSERT_TRUE(example);
   EXPECT_EQ(message_of<FileError>([&] {
@@ -89,13 +91,12 @@ TEST_F(SamplesInRecords, WarnAboutAFileWithTwoNames) {
   write_file(path("a"), record_bytes({labelled_record({1}, 0), labelled_record({2}, 1)}));
   write_file(path("t"), read_file(path("a")));
   const DataOptions raw{.image = {.fields = {.raw_shape = "1:u8"}}};
-  EXPECT_EQ(log_of("tfrecord:" + path("{a,?}") + "::" + path("t"), raw).find("the same file"),
-            std::string::npos);
+  EXPECT_FALSE(
+      contains(log_of("tfrecord:" + path("{a,?}") + "::" + path("t"), raw), "the same file"));
   std::filesystem::create_symlink("a", path("b"));
-  EXPECT_NE(log_of("tfrecord:" + path("[ab]") + "::" + path("t"), raw)
-                .find(path("a") + " and " + path("b") +
-                      " are the same file, and its samples count twice"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      log_of("tfrecord:" + path("[ab]") + "::" + path("t"), raw),
+      path("a") + " and " + path("b") + " are the same file, and its samples count twice"));
 }
 
 TEST_F(SamplesInRecords, WarnOnceAboutACacheFolderThatCannotBeWritten) {

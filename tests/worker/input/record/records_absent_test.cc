@@ -2,30 +2,21 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 #include "worker/input/dataset.h"
 #include "worker/input/record/example.h"
 
 namespace syncopate {
 namespace {
 
-template <typename Action>
-std::string unavailable(const Action& action) {
-  try {
-    action();
-  } catch (const UnavailableError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(ABuildWithoutProtobuf, SaysWhatToInstall) {
-  EXPECT_EQ(unavailable([] { open_tfds("x", {}); }),
+  EXPECT_EQ(message_of<UnavailableError>([] { open_tfds("x", {}); }),
             "--data tfds:DIR needs protobuf, and this build has none; install libprotobuf-dev and "
             "protobuf-compiler, and build again");
-  EXPECT_NE(unavailable([] { open_tfrecord("x", {}); }), "");
-  EXPECT_NE(unavailable([] { open_otbtf("x", {}); }), "");
+  EXPECT_NE(message_of<UnavailableError>([] { open_tfrecord("x", {}); }), "");
+  EXPECT_NE(message_of<UnavailableError>([] { open_otbtf("x", {}); }), "");
   EXPECT_TRUE(protobuf_version().starts_with("none: tfds:")) << protobuf_version();
-  EXPECT_NE(unavailable([] { serialize_example({}); }), "");
+  EXPECT_NE(message_of<UnavailableError>([] { serialize_example({}); }), "");
 }
 
 }  // namespace

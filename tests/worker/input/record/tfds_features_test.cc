@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/record/record_folders.h"
 
 namespace syncopate {

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
 
@@ -23,13 +25,13 @@ class TfdsFolders : public testing::Test {
   DataSplits open() const { return open(folder()); }
   std::filesystem::path folder() const { return root_.path() / "tiny" / "1.0.0"; }
   std::string error() const {
-    return message_of<Error>([&] { open(); });
+    return message_if_thrown<Error>([&] { open(); });
   }
 
   void replace_in(const std::string& name, const std::string& from, const std::string& to) const {
     const Bytes bytes = read_file(folder() / name);
     std::string text(bytes.begin(), bytes.end());
-    ASSERT_NE(text.find(from), std::string::npos);
+    ASSERT_TRUE(contains(text, from));
     write_text(folder() / name, text.replace(text.find(from), from.size(), to));
   }
 
@@ -57,10 +59,8 @@ TEST_F(TfdsFolders, AreFoundAboveTheirOnlyVersion) {
   write_tfds(folder(), three_splits());
   EXPECT_EQ(open(folder().parent_path()).train->size(), 7);
   write_tfds(folder().parent_path() / "2.0.0", three_splits());
-  EXPECT_NE(message_of<UsageError>([&] {
-              open(folder().parent_path());
-            }).find("it has 2 versions, 1.0.0, 2.0.0; give the folder of one of them"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { open(folder().parent_path()); }),
+                       "it has 2 versions, 1.0.0, 2.0.0; give the folder of one of them"));
 }
 
 TEST_F(TfdsFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
@@ -99,22 +99,19 @@ TEST_F(TfdsFolders, CompareTheNumberOfRecords) {
 
 TEST_F(TfdsFolders, AreRefusedInOneLine) {
   std::filesystem::create_directories(folder());
-  EXPECT_NE(error().find("neither the folder nor one in it has a dataset_info.json"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error(), "neither the folder nor one in it has a dataset_info.json"));
   write_tfds(folder(), three_splits(), "array_record");
-  EXPECT_NE(error().find("its fileFormat is array_record; expected tfrecord"), std::string::npos);
+  EXPECT_TRUE(contains(error(), "its fileFormat is array_record; expected tfrecord"));
   write_tfds(folder(), {{"test", {2}}});
-  EXPECT_NE(error().find("it has no split train with records; its splits are test; fetch"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error(), "it has no split train with records; its splits are test; fetch"));
   write_tfds(folder(), {});
-  EXPECT_NE(error().find("it has no split train with records; it has no splits at all; fetch"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error(), "it has no split train with records; it has no splits at all; fetch"));
   write_tfds(folder(), three_splits());
   write_text(folder() / "label.labels.txt", "ant\nbee\n");
-  EXPECT_NE(
-      error().find("features.json has 3 classes, and label.labels.txt has 2 names; fetch both "
-                   "again, or remove the file of names"),
-      std::string::npos);
+  EXPECT_TRUE(contains(error(),
+                       "features.json has 3 classes, and label.labels.txt has 2 names; fetch both "
+                       "again, or remove the file of names"));
   for (const char* const number : {"-4", "x", "1.5", "100001"}) {
     write_tfds(folder(), three_splits());
     replace_in("features.json", "\"3\"}}}", "\"" + std::string(number) + "\"}}}");
@@ -123,10 +120,8 @@ TEST_F(TfdsFolders, AreRefusedInOneLine) {
                            "\"; expected a whole number from 0 to 100000; fetch the file again");
   }
   write_tfds(folder(), three_splits());
-  EXPECT_NE(message_of<UsageError>([&] {
-              open(folder(), {.image = "picture"});
-            }).find("--image-feature picture: there is no such feature"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { open(folder(), {.image = "picture"}); }),
+                       "--image-feature picture: there is no such feature"));
 }
 
 TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
@@ -135,8 +130,8 @@ TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
     const Bytes whole = read_file(folder() / name);
     for (std::size_t size = 0; size < whole.size(); ++size) {
       write_file(folder() / name, std::span(whole).first(size));
-      EXPECT_NE(error().find(folder().string()), std::string::npos) << size;
-      EXPECT_EQ(error().find("json.exception"), std::string::npos) << error();
+      EXPECT_TRUE(contains(error(), folder().string())) << size;
+      EXPECT_FALSE(contains(error(), "json.exception"));
     }
   }
 }
@@ -154,8 +149,8 @@ TEST_F(TfdsFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChange
       const std::string found = error();
       if (found.empty()) continue;
       ++num_refused;
-      EXPECT_NE(found.find(folder().string()), std::string::npos) << found;
-      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+      EXPECT_TRUE(contains(found, folder().string()));
+      EXPECT_FALSE(contains(found, "json.exception"));
     }
     write_file(folder() / name, whole);
   }
@@ -167,10 +162,8 @@ TEST_F(TfdsFolders, ThatCannotBeReadAreNoMissingFolders) {
   write_tfds(folder(), three_splits());
   const auto expect_unreadable = [&](const std::filesystem::path& data) {
     const std::string found = message_of<FileError>([&] { open(data); });
-    EXPECT_NE(found.find("Too many levels of symbolic links; let this user read "),
-              std::string::npos)
-        << found;
-    EXPECT_EQ(found.find("filesystem error"), std::string::npos) << found;
+    EXPECT_TRUE(contains(found, "Too many levels of symbolic links; let this user read "));
+    EXPECT_FALSE(contains(found, "filesystem error"));
   };
   std::filesystem::create_symlink("loop", root_.path() / "loop");
   expect_unreadable(root_.path() / "loop");
@@ -187,8 +180,7 @@ TEST_F(TfdsFolders, MayHaveFeaturesInTheFormOfEarlierVersions) {
   write_text(folder() / "features.json", R"({"type": "a.FeaturesDict", "content": {
     "picture": {"type": "a.Image", "content": {"shape": [null, null, 3]}},
     "label": {"type": "a.ClassLabel", "content": {"num_classes": 3}}}})");
-  EXPECT_NE(error().find("--image-feature picture: there is no such feature"), std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(), "--image-feature picture: there is no such feature"));
   EXPECT_EQ(open(folder(), {.image = "image"}).train->spec().num_classes, 3);
 }
 
@@ -219,17 +211,12 @@ TEST_F(TfdsFolders, NoteWhichOfSeveralLabelsAndSplitsIsUsed) {
   replace_in("features.json", "\"label\": {", R"("coarse": {"pythonClassName": "x.ClassLabel",
     "classLabel": {"numClasses": "2"}}, "label": {)");
   const std::string noted = notes({});
-  EXPECT_NE(
-      noted.find("--data tfds: --label-feature label is used; the data set also has coarse\n"),
-      std::string::npos)
-      << noted;
-  EXPECT_NE(
-      noted.find("--data tfds: trained on split train, tested on validation; not used: extra, "
-                 "which --data 'tfrecord:" +
-                 folder().string() + "/*-extra.*' reads\n"),
-      std::string::npos)
-      << noted;
-  EXPECT_EQ(notes({.label = "label"}).find("--label-feature"), std::string::npos);
+  EXPECT_TRUE(
+      contains(noted, "--data tfds: --label-feature label is used; the data set also has coarse\n",
+               "--data tfds: trained on split train, tested on validation; not used: extra, "
+               "which --data 'tfrecord:" +
+                   folder().string() + "/*-extra.*' reads\n"));
+  EXPECT_FALSE(contains(notes({.label = "label"}), "--label-feature"));
 }
 
 TEST_F(TfdsFolders, UseTheFeaturesOfSupervisedKeys) {
@@ -260,20 +247,19 @@ TEST_F(TfdsFolders, NoteThatSamplesAreTestedThatTheTrainingSplitHas) {
   write_tfds(folder(), {{"train", {30}}});
   testing::internal::CaptureStderr();
   open(folder());
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "trained on split train, tested on one in ten of it",
-                      testing::internal::GetCapturedStderr());
+  EXPECT_TRUE(contains(testing::internal::GetCapturedStderr(),
+                       "trained on split train, tested on one in ten of it"));
 }
 
 TEST_F(TfdsFolders, OfRawPixelsNameTheFlagsThatReadThem) {
   write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
   write_file(folder() / "tiny-train.tfrecord-00000-of-00001",
              record_bytes({labelled_record(Bytes(48, 1), 0), labelled_record(Bytes(48, 2), 1)}));
-  EXPECT_NE(
-      error().find("has 48 bytes that are no JPEG or PNG picture; for raw pixels give --data "
-                   "'tfrecord:" +
-                   folder().string() + "/*-train.*' --raw-shape HxWxC:TYPE, such as 4x4x3:u8"),
-      std::string::npos)
-      << error();
+  EXPECT_TRUE(contains(error(),
+                       "has 48 bytes that are no JPEG or PNG picture; for raw pixels give --data "
+                       "'tfrecord:" +
+                           folder().string() +
+                           "/*-train.*' --raw-shape HxWxC:TYPE, such as 4x4x3:u8"));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
 #include "worker/input/image/image_decoder.h"
@@ -193,9 +195,8 @@ TEST_F(TfrecordFiles, NameThePlaceOfAPictureThatIsNone) {
   const std::string found =
       shortened(message_of<FileError>([&] { read_sample(*data.train, 1, pixels); }));
   EXPECT_TRUE(found.starts_with("a: record at byte ")) << found;
-  EXPECT_NE(found.find(": expected a JPEG or PNG file, found HTML at byte 0; --skip-bad-records"),
-            std::string::npos)
-      << found;
+  EXPECT_TRUE(
+      contains(found, ": expected a JPEG or PNG file, found HTML at byte 0; --skip-bad-records"));
 }
 
 TEST_F(TfrecordFiles, AreOfTheTypesThatRawShapeNames) {
@@ -230,7 +231,7 @@ TEST_F(TfrecordFiles, RefuseWhatDoesNotFitInOneLine) {
   EXPECT_EQ(shortened(error("a::t", raw("3:u8"))),
             "--raw-shape: [3] u8 are 3 bytes; the feature image of a: record at byte 0 has 2 in 1 "
             "value; give 2:u8, if that is their shape");
-  EXPECT_NE(error("a::t", raw("1x1x1:u8")).find("give 1x1x1:u16, if"), std::string::npos);
+  EXPECT_TRUE(contains(error("a::t", raw("1x1x1:u8")), "give 1x1x1:u16, if"));
   EXPECT_EQ(shortened(error("a::t", raw("2:u8", "class"))),
             "--label-feature class: there is no such feature in a: record at byte 0, which has "
             "image (bytes), label (int64)");
@@ -274,10 +275,8 @@ TEST_F(TfrecordFiles, OfThreeGlobsHaveAValidationSplit) {
               0)
         << globs;
   }
-  EXPECT_NE(message_of<UsageError>([] {
-              open_dataset("tfrecord:a::b::c::d", {});
-            }).find(": more than three patterns; expected"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<UsageError>([] { open_dataset("tfrecord:a::b::c::d", {}); }),
+                       ": more than three patterns; expected"));
 }
 
 TEST_F(TfrecordFiles, HaveTheClassNamesOfAFileBesideThem) {
@@ -303,11 +302,10 @@ TEST_F(TfrecordFiles, NameTheShardsThatAreMissing) {
       << error("a-*::a-*", raw("2:u8"));
   // A pattern that leaves shards out asks for no others.
   EXPECT_EQ(open("a-0000[025]-of-*::a-{00000,00005}-of-*", raw("2:u8")).test->size(), 18);
-  EXPECT_NE(error("a-0000[0-5]-of-*::a-*", raw("2:u8")).find("3 of 8 shards"), std::string::npos);
-  EXPECT_NE(error("a-{00000,00001}-of-*", raw("2:u8"))
-                .find("1 of 8 shards are there; the first "
-                      "that is missing is a-00001-of-00008"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error("a-0000[0-5]-of-*::a-*", raw("2:u8")), "3 of 8 shards"));
+  EXPECT_TRUE(contains(error("a-{00000,00001}-of-*", raw("2:u8")),
+                       "1 of 8 shards are there; the first "
+                       "that is missing is a-00001-of-00008"));
 }
 
 TEST_F(TfrecordFiles, MayCountTheirShardsFromOne) {
@@ -322,11 +320,8 @@ TEST_F(TfrecordFiles, WarnAboutFilesWithoutRecords) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(open("[ab]::a", raw("2:u8")).train->size(), 9);
   const std::string warning = shortened(testing::internal::GetCapturedStderr());
-  EXPECT_NE(warning.find("1 of 2 files has no records, b; fetch them again if they should"),
-            std::string::npos)
-      << warning;
-  EXPECT_NE(error("b::a", raw("2:u8")).find("hold no records; fetch them again, or give "),
-            std::string::npos);
+  EXPECT_TRUE(contains(warning, "1 of 2 files has no records, b; fetch them again if they should"));
+  EXPECT_TRUE(contains(error("b::a", raw("2:u8")), "hold no records; fetch them again, or give "));
 }
 
 TEST_F(TfrecordFiles, NameRawShapeAtTheStartIfTheyHoldNoPictures) {
@@ -336,12 +331,11 @@ TEST_F(TfrecordFiles, NameRawShapeAtTheStartIfTheyHoldNoPictures) {
             "--data tfrecord: the feature image of a: record at byte 0 has 784 bytes that are no "
             "JPEG or PNG picture; for raw pixels give --raw-shape HxWxC:TYPE, such as 28x28x1:u8");
   write_file(path("a"), record_bytes({labelled_record(Bytes(64 * 64 * 3, 7), 0)}));
-  EXPECT_NE(error("a::a", {.skip_bad_records = 1}).find("such as 64x64x3:u8"), std::string::npos);
+  EXPECT_TRUE(contains(error("a::a", {.skip_bad_records = 1}), "such as 64x64x3:u8"));
   write_file(path("a"), record_bytes({labelled_record(Bytes(10, 7), 0)}));
-  EXPECT_NE(error("a::a", {})
-                .find("has 10 bytes that are no JPEG or PNG picture; for raw pixels "
-                      "give --raw-shape HxWxC:TYPE, with TYPE u8, u16 or f32"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error("a::a", {}),
+                       "has 10 bytes that are no JPEG or PNG picture; for raw pixels "
+                       "give --raw-shape HxWxC:TYPE, with TYPE u8, u16 or f32"));
   // One record that is no picture is left to the decoder, which names it.
   write_file(path("a"),
              record_bytes({labelled_record(Bytes(784, 7), 0), labelled_record(picture_of(1), 1)}));
@@ -387,12 +381,11 @@ TEST_F(TfrecordFiles, WarnOfARawShapeWithChannelsInFront) {
 
 TEST_F(TfrecordFiles, RefuseClassesThatAreNone) {
   write_file(path("a"), record_bytes({labelled_record({1, 2}, 0), labelled_record({1, 2}, -1)}));
-  EXPECT_NE(
-      error("a::a", raw("2:u8")).find("its feature label is -1; expected one class from 0 to"),
-      std::string::npos);
+  EXPECT_TRUE(contains(error("a::a", raw("2:u8")),
+                       "its feature label is -1; expected one class from 0 to"));
   write_file(path("a"), record_bytes({labelled_record({1, 2}, 100000)}));
-  EXPECT_NE(error("a::a", raw("2:u8")).find("its feature label is 100000; expected one class"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error("a::a", raw("2:u8")), "its feature label is 100000; expected one class"));
 }
 
 TEST_F(TfrecordFiles, WarnWhenTrainingAndTestShareAFile) {
@@ -401,10 +394,10 @@ TEST_F(TfrecordFiles, WarnWhenTrainingAndTestShareAFile) {
   testing::internal::CaptureStderr();
   open("[ab]::a", raw("2:u8"));
   const std::string warning = testing::internal::GetCapturedStderr();
-  EXPECT_NE(warning.find("training and test samples share 1 file"), std::string::npos) << warning;
+  EXPECT_TRUE(contains(warning, "training and test samples share 1 file"));
   testing::internal::CaptureStderr();
   open("a::b", raw("2:u8"));
-  EXPECT_EQ(testing::internal::GetCapturedStderr().find("share"), std::string::npos);
+  EXPECT_FALSE(contains(testing::internal::GetCapturedStderr(), "share"));
 }
 
 TEST_F(TfrecordFiles, MustNotChangeDuringTraining) {
