@@ -1,11 +1,10 @@
 // Activations that a file has as several nodes become one node, which the reader then takes.
 #include <cmath>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "deploy/onnx/onnx_reader.h"
+#include "deploy/onnx/replaced_nodes.h"
 
 namespace syncopate {
 namespace {
@@ -15,15 +14,10 @@ using proto::onnx::NodeProto;
 // One thread only.
 class ActivationJoiner {
  public:
-  explicit ActivationJoiner(OnnxFile& file) : file_(file), constants_(file) {
-    for (NodeProto& node : *file.mutable_graph().mutable_node()) {
-      constants_.fold(node, [](const auto&) { return std::nullopt; });
-      for (const std::string& output : node.output()) writers_.emplace(output, &node);
-    }
-  }
+  explicit ActivationJoiner(OnnxFile& file) : graph_(file) { graph_.fold_constants(); }
 
   void join() {
-    for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
+    for (NodeProto& node : *graph_.file().mutable_graph().mutable_node()) {
       if (!is_standard(node) || node.op_type() != "Mul" || node.input_size() != 2 ||
           node.attribute_size() > 0) {
         continue;
@@ -33,23 +27,19 @@ class ActivationJoiner {
   }
 
  private:
-  const NodeProto* writer(const std::string& value) const {
-    const auto found = writers_.find(value);
-    return found == writers_.end() ? nullptr : found->second;
-  }
   const NodeProto* writer(const std::string& value, std::string_view op, int inputs) const {
-    const NodeProto* node = writer(value);
+    const NodeProto* node = graph_.writer(value);
     const bool fits = node != nullptr && is_standard(*node) && node->op_type() == op &&
                       node->input_size() == inputs;
     return fits ? node : nullptr;
   }
   // Whether an input of a node is this number, which is not trained.
   bool is_number(const NodeProto& node, int index, double expected) const {
-    const auto number = constants_.number(node.input(index));
+    const auto number = graph_.constants().number(node.input(index));
     if (!number || std::abs(*number - expected) >= 1e-3) return false;
-    const std::string& tensor = constants_.find(node.input(index))->source;
-    return constants_.origin(node, index) == OnnxOrigin::kFixed ||
-           !constants_.origins().is_named_as_parameter(node, tensor);
+    const std::string& tensor = graph_.constants().find(node.input(index))->source;
+    return graph_.constants().origin(node, index) == OnnxOrigin::kFixed ||
+           !graph_.constants().origins().is_named_as_parameter(node, tensor);
   }
   // Returns the other input of a node of two if one of them is this number.
   std::optional<std::string> beside(const NodeProto& node, double number) const {
@@ -75,7 +65,7 @@ class ActivationJoiner {
       }
       gate = writer(node.input(i), "HardSigmoid", 1);
       if (gate == nullptr || gate->input(0) != x) continue;
-      if (!is_hard_sigmoid(OnnxAttributes(file_, *gate))) continue;
+      if (!is_hard_sigmoid(OnnxAttributes(graph_.file(), *gate))) continue;
       return replace(node, "HardSwish", x), true;
     }
     return false;
@@ -123,9 +113,7 @@ class ActivationJoiner {
     return product != nullptr && beside(*product, std::sqrt(0.5)) == x;
   }
 
-  OnnxFile& file_;
-  OnnxConstants constants_;
-  std::map<std::string, NodeProto*, std::less<>> writers_;
+  OnnxGraph graph_;
 };
 
 }  // namespace

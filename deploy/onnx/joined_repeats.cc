@@ -2,13 +2,12 @@
 // a map by repeating: x [N, H, W, C] becomes [N, H, 1, W, C] (Unsqueeze), [N, H, 2, W, C] (Tile)
 // and [N, 2 * H, W, C] (Reshape), with a Transpose of five axes in front of the Reshape at times.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "deploy/onnx/onnx_reader.h"
+#include "deploy/onnx/replaced_nodes.h"
 
 namespace syncopate {
 namespace {
@@ -18,16 +17,10 @@ using proto::onnx::NodeProto;
 // One thread only.
 class RepeatJoiner {
  public:
-  explicit RepeatJoiner(OnnxFile& file) : file_(file), constants_(file) {
-    for (NodeProto& node : *file.mutable_graph().mutable_node()) {
-      constants_.fold(node, [](const auto&) { return std::nullopt; });
-      for (const std::string& output : node.output()) writers_.emplace(output, &node);
-      for (const std::string& input : node.input()) readers_[input].push_back(&node);
-    }
-  }
+  explicit RepeatJoiner(OnnxFile& file) : graph_(file) { graph_.fold_constants(); }
 
   void join() {
-    for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
+    for (NodeProto& node : *graph_.file().mutable_graph().mutable_node()) {
       if (is(node, "Tile") && node.input_size() == 2 && node.output_size() == 1) {
         join_tile(node);
       }
@@ -45,15 +38,15 @@ class RepeatJoiner {
     return is_standard(node) && node.op_type() == op;
   }
 
-  NodeProto* only_reader(const NodeProto& node) {
-    const auto found = readers_.find(node.output(0));
-    return found == readers_.end() || found->second.size() != 1 ? nullptr : found->second.front();
+  NodeProto* only_reader(const NodeProto& node) const {
+    const auto readers = graph_.readers(node.output(0));
+    return readers.size() == 1 ? readers.front() : nullptr;
   }
 
   // Returns what a Tile repeats if that is the side of an Unsqueeze in front of it.
   std::optional<Repeated> repeated(const NodeProto& tile, const NodeProto& unsqueeze) const {
-    const auto counts = constants_.integers(tile.input(1));
-    const auto axes = constants_.integers(unsqueeze.input(1));
+    const auto counts = graph_.constants().integers(tile.input(1));
+    const auto axes = graph_.constants().integers(unsqueeze.input(1));
     if (!counts || !axes || axes->size() != 1) return std::nullopt;
     const auto rank = static_cast<std::int64_t>(counts->size());
     const std::int64_t axis = axes->front() < 0 ? axes->front() + rank : axes->front();
@@ -65,13 +58,11 @@ class RepeatJoiner {
   }
 
   void join_tile(NodeProto& tile) {
-    const auto writer = writers_.find(tile.input(0));
-    if (writer == writers_.end() || !is(*writer->second, "Unsqueeze") ||
-        writer->second->input_size() != 2) {
+    const NodeProto* unsqueeze = graph_.writer(tile.input(0));
+    if (unsqueeze == nullptr || !is(*unsqueeze, "Unsqueeze") || unsqueeze->input_size() != 2)
       return;
-    }
-    const std::string x = writer->second->input(0);
-    const auto what = repeated(tile, *writer->second);
+    const std::string x = unsqueeze->input(0);
+    const auto what = repeated(tile, *unsqueeze);
     NodeProto* reader = what ? only_reader(tile) : nullptr;
     if (reader == nullptr) return;
     if (is(*reader, "Transpose")) {
@@ -105,10 +96,7 @@ class RepeatJoiner {
     return true;
   }
 
-  OnnxFile& file_;
-  OnnxConstants constants_;
-  std::map<std::string, NodeProto*, std::less<>> writers_;
-  std::map<std::string, std::vector<NodeProto*>, std::less<>> readers_;
+  OnnxGraph graph_;
 };
 
 }  // namespace

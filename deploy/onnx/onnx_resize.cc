@@ -7,11 +7,13 @@
 #include <cmath>
 #include <utility>
 
-#include "deploy/onnx/onnx_reader.h"
+#include "deploy/onnx/onnx_operators.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
+
+using proto::onnx::NodeProto;
 
 constexpr std::int64_t kLargestScale = 128;
 constexpr std::int64_t kMostPadding = 127;
@@ -47,9 +49,7 @@ bool repeats_pixels(std::int64_t scale, std::string_view place, std::string_view
   return true;
 }
 
-}  // namespace
-
-void OnnxReader::check_resize(const OnnxAttributes& attributes) const {
+void check_resize(const OnnxAttributes& attributes) {
   const std::string mode = attributes.text("mode", "nearest");
   const std::string place = attributes.text("coordinate_transformation_mode", "half_pixel");
   if (mode != "nearest" && mode != "linear") throw UsageError("with the mode " + shown_name(mode));
@@ -59,14 +59,15 @@ void OnnxReader::check_resize(const OnnxAttributes& attributes) const {
   if (attributes.integer("antialias", 0) != 0) throw UsageError("with antialias");
 }
 
-std::vector<double> OnnxReader::scales_of(const Node& node, const OnnxValue& x,
-                                          const OnnxAttributes& attributes) const {
-  const Shape sides = shape_of(x);
-  const OnnxConstant* scales = constant(node, 2);
+// Returns how often Resize repeats or divides each side of x, all sides with N.
+std::vector<double> scales_of(OnnxReading& net, const NodeProto& node, const OnnxValue& x,
+                              const OnnxAttributes& attributes) {
+  const Shape sides = net.forms.shape_of(x);
+  const OnnxConstant* scales = net.graph.constant(node, 2);
   if (scales != nullptr && num_elements(scales->shape) == 0) scales = nullptr;
-  const OnnxConstant* sizes = constant(node, 3);
+  const OnnxConstant* sizes = net.graph.constant(node, 3);
   const OnnxConstant* given = scales != nullptr ? scales : sizes;
-  auto numbers = given == nullptr ? std::nullopt : constants_.numbers(*given);
+  auto numbers = given == nullptr ? std::nullopt : net.constants.numbers(*given);
   std::vector<std::int64_t> axes = attributes.integers("axes");
   if (axes.empty()) {
     for (std::size_t i = 0; i < sides.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
@@ -84,19 +85,28 @@ std::vector<double> OnnxReader::scales_of(const Node& node, const OnnxValue& x,
     const double number = (*numbers)[i];
     all[at] = given == scales ? number : number / static_cast<double>(sides[at]);
   }
-  if (batch_ == -1 && given == sizes) all[0] = 1.0;  // the size of N that is not fixed
+  if (net.forms.batch() == -1 && given == sizes) all[0] = 1.0;  // the size of N that is not fixed
   return all;
 }
 
-void OnnxReader::add_resize(const Node& node, const OnnxAttributes& attributes) {
-  OnnxValue x = value(node, 0);
-  const std::vector<double> scales = scales_of(node, x, attributes);
+OnnxValue upsampled(OnnxReading& net, const OnnxValue& x, std::int64_t scale, Interpolation mode) {
+  OnnxValue result = x;
+  result.repeated_rows = 1;
+  if (scale == 1) return result;
+  result.node = net.build.upsample2d(x.node, {.scale = static_cast<int>(scale), .mode = mode});
+  return result;
+}
+
+void add_resize(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
+  OnnxValue x = net.value(node, 0);
+  const std::vector<double> scales = scales_of(net, node, x, attributes);
   std::vector<double> expected(scales.size(), 1.0);
   // A Reshape of a vector does not say which axis has the channels; the scales do.
-  if (x.form == OnnxForm::kChannelsLast && scales[1] == 1.0 && scales[3] != 1.0) x = as_map(x);
+  if (x.form == OnnxForm::kChannelsLast && scales[1] == 1.0 && scales[3] != 1.0)
+    x = net.forms.as_map(x);
   const bool is_first = x.form == OnnxForm::kChannelsFirst;
   if (!is_first && x.form != OnnxForm::kChannelsLast) {
-    throw UsageError(fmt::format("of {}; expected a map", shown_shape(x)));
+    throw UsageError(fmt::format("of {}; expected a map", net.forms.shown_shape(x)));
   }
   const double scale = scales[is_first ? 2 : 1];
   for (std::size_t i = 0; i < 2; ++i) expected[i + (is_first ? 2 : 1)] = scale;
@@ -114,60 +124,53 @@ void OnnxReader::add_resize(const Node& node, const OnnxAttributes& attributes) 
     throw UsageError(fmt::format("with {} and {}; expected that pixels are repeated",
                                  shown_name(place), shown_name(rounding)));
   }
-  set(node, upsampled(x, whole, is_linear ? Interpolation::kBilinear : Interpolation::kNearest));
-}
-
-OnnxValue OnnxReader::upsampled(const OnnxValue& x, std::int64_t scale, Interpolation mode) {
-  OnnxValue result = x;
-  result.repeated_rows = 1;
-  if (scale == 1) return result;
-  result.node = build_.upsample2d(x.node, {.scale = static_cast<int>(scale), .mode = mode});
-  return result;
+  net.set(node,
+          upsampled(net, x, whole, is_linear ? Interpolation::kBilinear : Interpolation::kNearest));
 }
 
 // Rows are repeated first and wait for the columns.
-void OnnxReader::add_repeat(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = pending_value(node, 0);
+void add_repeat(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = net.pending_value(node, 0);
   const std::int64_t axis = attributes.integer("axis", 0);
   const std::int64_t count = attributes.integer("count", 0);
   const bool is_map = x.form == OnnxForm::kChannelsFirst || x.form == OnnxForm::kChannelsLast;
   const std::int64_t row = x.form == OnnxForm::kChannelsFirst ? 2 : 1;
   if (!is_map || x.pad != 0 || count < 2 || count > kLargestScale) {
-    throw UsageError(fmt::format("that repeats {} {} times", shown_shape(x), count));
+    throw UsageError(fmt::format("that repeats {} {} times", net.forms.shown_shape(x), count));
   }
   if (axis == row && x.repeated_rows == 1) {
     OnnxValue result = x;
     result.repeated_rows = static_cast<int>(count);
-    return set(node, std::move(result));
+    return net.set(node, std::move(result));
   }
   if (axis != row + 1 || x.repeated_rows != count) {
     throw UsageError(fmt::format(
         "that repeats axis {} of {} {} times; expected rows, then columns, equally often", axis,
-        shown_shape(x), count));
+        net.forms.shown_shape(x), count));
   }
-  set(node, upsampled(x, count, Interpolation::kNearest));
+  net.set(node, upsampled(net, x, count, Interpolation::kNearest));
 }
 
 // The zeros are those of the convolution or the pool behind them.
-void OnnxReader::add_pad(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
+void add_pad(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = net.value(node, 0);
   const std::string mode = attributes.text("mode", "constant");
   if (mode != "constant") throw UsageError("with the mode " + shown_name(mode));
-  const auto filling = has_input(node, 2) ? constants_.number(node.input(2)) : 0.0;
+  const auto filling = has_input(node, 2) ? net.constants.number(node.input(2)) : 0.0;
   if (filling != 0.0) throw UsageError("with another number than 0");
-  const auto pads = constants_.integers(node.input(1));
-  const std::size_t rank = shape_of(x).size();
+  const auto pads = net.constants.integers(node.input(1));
+  const std::size_t rank = net.forms.shape_of(x).size();
   std::vector<std::int64_t> axes(rank);
   for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
   if (has_input(node, 3)) {
-    const auto given = constants_.integers(node.input(3));
+    const auto given = net.constants.integers(node.input(3));
     if (!given) throw UsageError("of axes that are not constant");
     axes = *given;
   }
   if (!pads || pads->size() != 2 * axes.size()) throw UsageError("by pads that are not constant");
   const bool is_first = x.form == OnnxForm::kChannelsFirst;
   if (!is_first && x.form != OnnxForm::kChannelsLast) {
-    throw UsageError(fmt::format("of {}; expected a map", shown_shape(x)));
+    throw UsageError(fmt::format("of {}; expected a map", net.forms.shown_shape(x)));
   }
   std::array<std::array<int, 2>, 2> sides{};  // of rows and columns: before, behind
   for (std::size_t i = 0; i < pads->size(); ++i) {
@@ -181,7 +184,22 @@ void OnnxReader::add_pad(const Node& node, const OnnxAttributes& attributes) {
   }
   OnnxValue result = x;
   result.pad = {sides[0][0], sides[1][0], sides[0][1], sides[1][1]};
-  set(node, std::move(result));
+  net.set(node, std::move(result));
+}
+
+}  // namespace
+
+std::span<const OnnxRow> resize_rows() {
+  static const std::vector<OnnxRow> kRows = {
+      {"Resize",
+       1,
+       {"antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
+        "extrapolation_value", "keep_aspect_ratio_policy", "mode", "nearest_mode"},
+       add_resize,
+       check_resize},
+      {"syncopate.joined::Repeat", 1, {"axis", "count"}, add_repeat},
+      {"Pad", 2, {"mode"}, add_pad}};
+  return kRows;
 }
 
 }  // namespace syncopate

@@ -1,0 +1,25 @@
+// The input of a network in an ONNX file: its sides, and the order of its axes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "deploy/onnx/onnx_forms.h"
+#include "deploy/onnx/onnx_graph.h"
+
+namespace syncopate {
+
+struct OnnxInput {
+  std::string name;
+  std::string shown;        // OnnxNetwork::input
+  std::int64_t batch = -1;  // the fixed number of samples; -1 if it is not fixed
+  OnnxForm form = OnnxForm::kVector;
+  Shape sample;  // in memory
+};
+
+// Throws UsageError unless there is one input that a network here may have. Tells in `notes` that
+// the order of its axes is a guess.
+OnnxInput read_onnx_input(const OnnxGraph& graph, std::vector<std::string>& notes);
+
+}  // namespace syncopate
