@@ -37,6 +37,12 @@ struct OnnxConstant {
 // In a shape, the number of samples that is not fixed.
 inline constexpr std::int64_t kSamples = std::numeric_limits<std::int64_t>::min();
 
+inline constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;  // of one constant
+
+// Returns the shape of a value that is not constant, with -1 for a number of samples that is not
+// fixed; none if it is not known.
+using OnnxShapeOf = std::function<std::optional<Shape>(const std::string&)>;
+
 // One thread only. Lives as long as its file.
 class OnnxConstants {
  public:
@@ -45,12 +51,11 @@ class OnnxConstants {
   // Returns null for a value that is not constant.
   const OnnxConstant* find(const std::string& name) const;
   // Computes the output of a node whose inputs are constants that are not trained, or changes the
-  // shape of one that may be. shape_of: returns the shape of a
-  // value that is not constant, with -1 for a number of samples that is not fixed, or none if it is
-  // not known. Returns false, and changes nothing, for other operators and for large outputs.
-  bool fold(const proto::onnx::NodeProto& node,
-            const std::function<std::optional<Shape>(const std::string&)>& shape_of);
+  // shape of one that may be. Returns false, and changes nothing, for other operators and for large
+  // outputs.
+  bool fold(const proto::onnx::NodeProto& node, const OnnxShapeOf& shape_of);
 
+  const OnnxFile& file() const noexcept { return file_; }
   const OnnxOrigins& origins() const { return origins_; }
   // Returns what an input of a node is. A constant without a stored tensor is fixed.
   OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
@@ -72,22 +77,6 @@ class OnnxConstants {
   bool has_samples(const std::string& name) const;
 
  private:
-  using Folded = std::optional<OnnxConstant>;
-  Folded constant(const OnnxAttributes& attributes) const;
-  Folded of_constant_node(const proto::onnx::NodeProto& node,
-                          const OnnxAttributes& attributes) const;
-  Folded filled(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
-  Folded expanded(const proto::onnx::NodeProto& node) const;
-  Folded joined(const proto::onnx::NodeProto& node) const;
-  Folded gathered(const proto::onnx::NodeProto& node) const;
-  Folded sliced(const proto::onnx::NodeProto& node) const;
-  Folded reshaped(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
-  Folded transposed(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
-  Folded square_root(const proto::onnx::NodeProto& node) const;
-  Folded arithmetic(const proto::onnx::NodeProto& node) const;
-  Folded cast(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
-  Folded compute(const proto::onnx::NodeProto& node,
-                 const std::function<std::optional<Shape>(const std::string&)>& shape_of) const;
   const OnnxConstant* input(const proto::onnx::NodeProto& node, int index) const;
 
   const OnnxFile& file_;
@@ -95,5 +84,10 @@ class OnnxConstants {
   std::map<std::string, OnnxConstant, std::less<>> constants_;
   std::int64_t num_folded_ = 0;  // elements of all computed constants
 };
+
+// Returns the output of a node that computes a constant, as OnnxConstants::fold() does.
+std::optional<OnnxConstant> folded_node(const OnnxConstants& constants,
+                                        const proto::onnx::NodeProto& node,
+                                        const OnnxShapeOf& shape_of);
 
 }  // namespace syncopate
