@@ -34,7 +34,7 @@ std::string refusal_of(const Step& step, int pixels = 1) {
   options.global_batch_size = step.batch;
   options.strategy.micro_batches = step.accumulate;
   options.strategy.batch_norm = step.statistics;
-  return message_of<UsageError>([&] {
+  return message_if_thrown<UsageError>([&] {
     require_batch_norm_values(network_with_batch_norm(pixels), options, step.replicas, step.batch);
   });
 }
