@@ -102,7 +102,9 @@ void check_communication(const FlagSet& flags, TrainOptions& options) {
     throw UsageError(fmt::format(
         "--collective {}: --strategy {} {}; leave it out, or choose multi-worker-mirrored",
         strategy.collective, strategy.name,
-        row.has_servers() ? "sums on its servers" : "is one process"));
+        row.has_servers()                       ? "sums on its servers"
+        : row.tasks == StrategyRow::Tasks::kOne ? "is one process"
+                                                : "does not take it"));
   }
   const Transport transport = strategy.transport;
   check_link(flags, strategy);
