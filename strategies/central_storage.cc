@@ -126,7 +126,7 @@ class CentralVariables final : public VariableStore {
     throw PeerError("another replica of this task failed");
   }
 
-  // The norm of a step is that of the summed gradients of all buckets, so the replicas sum them
+  // The norm of a step is the norm of the summed gradients of all buckets, so the replicas sum them
   // before the shard does. The first replica then hands over the clipped sum, the others zeros.
   void hand_over_clipped() {
     for (const WorkId sum : sums_) replica_.collective->wait(sum);

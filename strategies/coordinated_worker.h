@@ -24,7 +24,7 @@ namespace syncopate {
 class ShardTransport {
  public:
   virtual ~ShardTransport() = default;
-  // Declares the step to which the pushes that follow belong. The transport adds the batch.
+  // Declares a step; the pushes that follow belong to it. The transport adds the batch.
   virtual void begin_step(ps::StepInfo step) = 0;
   // Sends the bucket's gradients, and asks for its next values. The replica's gradients and values
   // of the bucket are in use until wait_values(bucket) returns.

@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-// The replicas first, ..., first + count - 1 out of `total` replicas: those of one task.
+// The replicas of one task: first, ..., first + count - 1 out of `total` replicas.
 struct InputShard {
   int first = 0;
   int count = 1;

@@ -21,7 +21,7 @@ struct JoinedReplicas {
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
   // Whether values, gradients and slots stay on the device.
   bool updates_on_device = false;
-  // One backend per local replica. Empty: the replicas have those of the options.
+  // One backend per local replica. Empty: the options say which backends the replicas have.
   std::vector<std::unique_ptr<Backend>> backends{};
   // The gradients of the only local replica, [arena total] f32. Absent: they are behind the step
   // trailer in the block of its collective.

@@ -1,7 +1,7 @@
-// A job whose workers are replicas of this process: the coordinator and the server that otherwise
-// run in processes of their own, under the same rules, without sockets. It has no threads. A caller
-// that makes a piece of an update due carries it out, and callers that wait for values help. Used
-// by central_storage_asynchronous.cc.
+// A job inside one process: its workers are replicas of this process, and the coordinator and the
+// server are objects instead of processes. The rules are the same; there are no sockets. It has no
+// threads. A caller that makes a piece of an update due carries it out, and callers that wait for
+// values help. Used by central_storage_asynchronous.cc.
 #pragma once
 
 #include <atomic>

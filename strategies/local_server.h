@@ -1,6 +1,6 @@
-// The only server of a job whose workers are replicas of this process. It holds a shard in shared
-// memory and carries out the coordinator's messages, without sockets, files or threads. The
-// counterpart for a server process is ps/server/server_duties.h.
+// The only server of a job that runs in one process: its workers are replicas of this process. It
+// holds a shard in shared memory and carries out the coordinator's messages, without sockets, files
+// or threads. The counterpart for a server process is ps/server/server_duties.h.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // --strategy mirrored and multi-worker-mirrored: a copy of the variables on every replica. The
 // all-reduce of a bucket starts as soon as the bucket's gradients are complete, while the backward
-// pass goes on with earlier layers; then every replica makes the same update, of gradients that are
-// clipped by the norm of the sums. The two strategies are one class with different collectives:
-// mirrored joins the replicas of one process, multi-worker-mirrored those of several. If GPUs sum
-// the gradients (join_replicas.h), the model starts the sums, and only the step's report passes
-// through the host.
+// pass goes on with earlier layers; then every replica makes the same update. Gradients are clipped
+// by the norm of the sums. The two strategies are one class with different collectives: mirrored
+// joins the replicas of one process, multi-worker-mirrored the replicas of several processes. If
+// GPUs sum the gradients (join_replicas.h), the model starts the sums, and only the step's report
+// passes through the host.
 #include <fmt/format.h>
 
 #include <utility>
@@ -18,7 +18,7 @@
 namespace syncopate {
 namespace {
 
-// The variables of a replica whose gradients are summed on the host.
+// The variables of a replica, for gradients that are summed on the host.
 class MirroredVariables final : public VariableStore {
  public:
   MirroredVariables(Replica& replica, const StrategyOptions& options)
@@ -91,7 +91,7 @@ class MirroredVariables final : public VariableStore {
   PeersWait peers_wait_;
 };
 
-// The variables of a replica whose gradients are summed on the devices and never leave them.
+// The variables of a replica, for gradients that are summed on the devices and never leave them.
 class VariablesOnDevice final : public VariableStore {
  public:
   VariablesOnDevice(Replica& replica, const StrategyOptions& options)

@@ -1,4 +1,4 @@
-// --strategy one-device: one replica whose variables live on its device. There is nothing to pull
+// --strategy one-device: one replica. Its variables live on its device, so there is nothing to pull
 // or push, and commit runs the optimizer over the whole arena. Every other strategy with one
 // replica must equal this one bit for bit.
 #include <fmt/format.h>

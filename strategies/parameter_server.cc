@@ -270,8 +270,8 @@ void SynchronousParameterServer::agree() {
   if (state.empty()) return;
   const std::int64_t samples = replica().samples_in_statistics;
   const ps::Client::StateShare share{.average = client().exchanges() + 1, .samples = samples};
-  // Shard 0 keeps the share of a worker until those of all lower workers are written, so that it
-  // adds them in order. Workers write in groups, which bounds what it keeps.
+  // Shard 0 keeps the share of a worker until the shares of all lower workers are written, so that
+  // it adds them in order. Workers write in groups, which bounds what it keeps.
   const int group = static_cast<int>(std::clamp<std::size_t>(
       kMostSharesBytes / state.size_bytes(), 1, static_cast<std::size_t>(replicas_in_sync())));
   bool has_trained = false;
@@ -300,7 +300,7 @@ Snapshot SynchronousParameterServer::snapshot() {
 }
 
 // Live slots can be read: the servers apply no update until this worker has pushed, so their slots
-// are those of the step that the worker's values belong to.
+// belong to the same step as the worker's values.
 void SynchronousParameterServer::read_slots(const Snapshot& into) {
   const Tensor unused_values = make_host_tensor(into.values.shape(), DType::kF32);
   client().read_snapshot(ps::wire::kLiveSnapshot, unused_values.f32(), memory_of(into.slots));
@@ -329,8 +329,8 @@ class AsynchronousParameterServer final : public ParameterServer {
   LeasedWorker worker_;
 };
 
-// A worker other than the chief takes over the servers' running statistics, which are the average
-// of all workers or those of a checkpoint. The network's initial ones would distort the next
+// A worker other than the chief takes over the servers' running statistics. They are the average of
+// all workers, or come from a checkpoint. The network's initial ones would distort the next
 // average.
 void AsynchronousParameterServer::begin(const ps::RunPosition& start) {
   ParameterServer::begin(start);

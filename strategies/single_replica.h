@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-// backend: null: that of the options. idle_seconds: SynchronousJob::idle_seconds().
+// backend: null stands for the backend of the options. idle_seconds:
+// SynchronousJob::idle_seconds().
 std::unique_ptr<Strategy> make_single_replica(
     const StrategyOptions& options, const Graph& graph, std::unique_ptr<Backend> backend,
     std::function<std::vector<double>()> idle_seconds = [] { return std::vector<double>(); });

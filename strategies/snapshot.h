@@ -47,9 +47,9 @@ void check_snapshot(const Snapshot& saved, const Snapshot& live);
 void copy_snapshot(const Snapshot& saved, const Snapshot& live);
 
 // Writes the average of all replicas' running statistics to `average`, weighted by `weights`. all:
-// the statistics of replica 0, then those of replica 1 and so on, average.size() numbers each.
-// Sums in replica order, so that the result has the same bits under every strategy. Precondition:
-// the sum of weights is not 0.
+// the statistics of replica 0, then of replica 1 and so on, average.size() numbers each. Sums in
+// replica order, so that the result has the same bits under every strategy. Precondition: the sum
+// of weights is not 0.
 void average_running_statistics(std::span<const double> weights, std::span<const float> all,
                                 std::span<float> average);
 

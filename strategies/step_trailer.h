@@ -15,8 +15,8 @@ namespace syncopate {
 // block. Its elements have the arena indices -kTrailerElements to -1.
 inline constexpr std::int64_t kTrailerElements = 128;
 
-// Most replicas whose trailers can be summed. Numbers are split into digits of 14 bits, which f32
-// adds without rounding for up to this many replicas.
+// The largest number of replicas with trailers that can be summed. Numbers are split into digits of
+// 14 bits, which f32 adds without rounding for up to this many replicas.
 inline constexpr int kMostReplicasInStep = 1024;
 
 // Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, the loss is exact to

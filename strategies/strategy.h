@@ -39,7 +39,7 @@ struct Replica {
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Model> model;  // compiled for training
   std::unique_ptr<VariableStore> variables;
-  int micro_batches = 1;  // parts in which the replica computes its share of a step
+  int micro_batches = 1;  // the replica computes its share of a step in this many parts
   // Samples trained since running statistics were last averaged: the replica's weight in the next
   // average. Counted by the training step.
   std::int64_t samples_in_statistics = 0;
@@ -48,8 +48,8 @@ struct Replica {
   TraceThread* passes_trace = nullptr;  // `trace`; null: the model records its passes itself
 };
 
-// A job in which all replicas train every step together. Every task calls these functions in the
-// same order. Each throws PeerError.
+// A synchronous job: all replicas train every step together. Every task calls these functions in
+// the same order. Each throws PeerError.
 class SynchronousJob {
  public:
   virtual ~SynchronousJob() = default;
@@ -60,7 +60,7 @@ class SynchronousJob {
   // Averages the running statistics over replicas, weighted by the samples that each has trained
   // since the last call, and compares a hash of the variables. Called before an evaluation and
   // before a checkpoint. Where tasks train parts of the variables, brings them together. Throws
-  // PeerError naming a replica whose variables differ.
+  // PeerError naming a replica if its variables differ.
   virtual void agree() = 0;
   // Returns the moving average of the variables, [arena total] f32 on the host, for the replica's
   // thread; valid until the next step. Called after agree(). Precondition: the optimizer keeps one.

@@ -1,6 +1,6 @@
-// The base of the synchronous strategies: replicas on threads of their own, joined by a collective,
-// with equal values at the end of every step. one_device.cc, mirrored.cc and central_storage.cc add
-// how a step's gradients become an update.
+// The base of the synchronous strategies: replicas, one thread each, joined by a collective, with
+// equal values at the end of every step. one_device.cc, mirrored.cc and central_storage.cc add how
+// a step's gradients become an update.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The three verbs in which strategies differ: pull, push, commit. Every replica has one store, used
-// by the replica's thread only.
+// Strategies differ in three verbs: pull, push, commit. Every replica has one store, used by the
+// replica's thread only.
 #pragma once
 
 #include <algorithm>

@@ -31,7 +31,7 @@ auto decode(const Frame& frame, MessageType type, std::string_view what, Read re
   try {
     if (frame.type == type) return read(Json::parse(frame.payload));
   } catch (const Json::exception&) {
-    // The PeerError below replaces the JSON library's exception, whose text is less clear.
+    // The PeerError below replaces the JSON library's exception: its text is less clear.
   }
   throw PeerError(
       fmt::format("expected {}, got a malformed or other message of type {}", what, frame.type));

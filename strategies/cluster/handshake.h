@@ -1,5 +1,5 @@
-// The messages between rank 0 and the other tasks, as JSON in frames, and the checks by which rank
-// 0 decides whether the tasks fit together. Pure functions; rendezvous.h has the sockets.
+// The messages between rank 0 and the other tasks, as JSON in frames, and rank 0's checks whether
+// the tasks fit together. Pure functions; rendezvous.h has the sockets.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ enum MessageType : std::uint16_t {
   kVerdict,    // from rank 0: which task failed, and why
 };
 
-// The first message of a task to rank 0, in which the task introduces itself.
+// The first message of a task to rank 0. It introduces the task.
 struct Hello {
   std::string nonce;  // of the job; "" when none was given; never sent
   int index = 0;
@@ -49,7 +49,7 @@ struct Welcome {
 };
 
 struct Roster {
-  std::string salt;   // random bits, by which the job's nonce gives the nonce of this run
+  std::string salt;   // random bits; with the job's nonce they give the nonce of this run
   std::string nonce;  // of this run, see run_nonce(); never sent
   std::chrono::milliseconds peer_timeout{0};
   std::vector<Member> members;
@@ -80,9 +80,9 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
 // Returns a task's name for messages, such as "rank 2 (host b, pid 77)".
 std::string describe(int index, const std::string& host, std::int64_t pid);
 
-// Returns the settings in which a task differs from rank 0, as text such as "rank 1 has --seed 2,
+// Returns how the settings of a task differ from rank 0's, as text such as "rank 1 has --seed 2,
 // rank 0 has --seed 1"; "" if none differs. must: compare the settings that must agree, or the
-// settings whose difference is only a warning.
+// settings that only cause a warning if they differ.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
 
 // Returns the nonce of the tasks that have met, which no task of an earlier run of the job knows.

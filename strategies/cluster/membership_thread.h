@@ -40,7 +40,7 @@ class Aggregator {
   // tasks.
   std::vector<Frame> on_message(int from, Frame frame);
 
-  // Returns the indices of the tasks whose text, or whose kLeaving, has not come.
+  // Return the indices of the tasks that have not sent their text, or kLeaving.
   std::vector<int> without_text() const;
   std::vector<int> not_leaving() const;
 

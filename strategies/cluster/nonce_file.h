@@ -1,4 +1,4 @@
-// The nonce of a job to which its launcher gives none, as in a bare `srun`: the task that hosts the
+// The nonce of a job if its launcher gives none, as in a bare `srun`: the task that hosts the
 // rendezvous draws one and writes it to a file that only its user can read.
 #pragma once
 

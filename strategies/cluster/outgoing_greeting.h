@@ -19,8 +19,8 @@ inline constexpr std::uint16_t kGreetingProof = 0x4703;      // to the caller: t
 // One thread only.
 class OutgoingGreeting {
  public:
-  // `hello`: the frame that introduces this task. `refusal`: the type of the frame by which the
-  // listener may refuse the caller without a proof; 0: none.
+  // `hello`: the frame that introduces this task. `refusal`: the type of the frame that the
+  // listener may refuse the caller with, without a proof; 0: none.
   OutgoingGreeting(std::string nonce, Frame hello, std::uint16_t refusal);
 
   // Sends the call. Throws PeerError.

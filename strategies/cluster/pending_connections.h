@@ -20,7 +20,7 @@ namespace syncopate {
 // The accepted connections that have not completed their greeting. One thread only.
 class PendingConnections {
  public:
-  // A connection whose greeting has been received. If it is of this job, it has received this
+  // A connection after its greeting was received. If it is of this job, it has received this
   // listener's proof.
   struct Arrival {
     Connection connection;
@@ -42,7 +42,7 @@ class PendingConnections {
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds(const Deadline& deadline) const;
 
-  // Returns the connections whose greeting has arrived since the last call. Never blocks.
+  // Returns the connections that sent their greeting since the last call. Never blocks.
   std::vector<Arrival> receive();
   // Logs, up to 20 times, that the connection of `peer` was rejected because it does not belong to
   // this job. `why` may begin with the name of the peer.

@@ -25,9 +25,9 @@ NetworkNames names_of_this_machine();
 // places it.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
-// The host name or address by which tasks on other hosts reach a socket of this task. For the task
-// that hosts the rendezvous it is the rendezvous' host, for others the address from which they
-// would connect there. Throws UsageError for an unknown host.
+// Returns the host name or address that tasks on other hosts use to reach a socket of this task.
+// For the task that hosts the rendezvous it is the rendezvous' host, for others the local
+// address of a connection to it. Throws UsageError for an unknown host.
 std::string own_host_towards(const ClusterSpec& spec);
 
 }  // namespace syncopate

@@ -26,7 +26,7 @@ using WorkId = std::uint64_t;
 
 // Wall-clock times of one rank since the collective was made.
 struct CommunicationTimes {
-  double under_way_seconds = 0.0;  // time in which an all-reduce was in progress
+  double under_way_seconds = 0.0;  // time while an all-reduce was in progress
   double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()
   // The part of exposed_seconds that was spent waiting for slower replicas, not for data. Absent
   // when the collective cannot tell.

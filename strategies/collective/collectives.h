@@ -29,7 +29,7 @@ struct CollectiveOptions {
   std::string name = "auto";  // a row of collectives(), or auto
   int num_local_ranks = 1;
   std::int64_t block_elements = 0;  // number of elements of each rank's gradient block
-  // The longest wait for ranks that are alive. It includes the time in which the chief writes a
+  // The longest wait for ranks that are alive. It includes the time that the chief takes to write a
   // checkpoint.
   std::chrono::seconds timeout{600};
   // The membership; null for a task without other tasks. Must outlive the collectives.

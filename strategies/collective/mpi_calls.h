@@ -23,7 +23,8 @@ struct MpiCalls {
   void (*error_text)(int code, char* text, int size);
   void (*library_version)(char* text, int size);
   int (*broadcast)(char* bytes, int size);  // from rank 0; blocks
-  // Make and free a communicator of all ranks, and a sum of 16-bit elements by `add`.
+  // Create and free a communicator of all ranks, and a reduction that adds 16-bit elements with
+  // `add`.
   int (*make_communicator)(Handle* communicator);
   void (*free_communicator)(Handle communicator);
   int (*make_sum)(void (*add)(void* addend, void* into, int count), Handle* sum);

@@ -50,7 +50,7 @@ StreamOrder::StreamOrder(std::int64_t num_segments, int num_steps) noexcept
   begin_time();
 }
 
-// Sets step_ to the first step at time time_ whose segment exists: segment numbers begin at 0, and
+// Sets step_ to the first step at time time_ that has a segment: segment numbers begin at 0, and
 // the segment of a step is time_ - segments_apart_ * step.
 void StreamOrder::begin_time() noexcept {
   const std::int64_t segments_behind = time_ - num_segments_ + 1;
@@ -109,7 +109,7 @@ bool RingAllReduce::progress(std::uint64_t submitted) {
 
 // Returns the chunk that this rank sends or receives at a position of the stream. `residue` is the
 // residue of the chunk in step 0, and each step lowers it by 1: rank r sends the chunk of residue
-// r - 1 - k in step k and receives that of residue r - 2 - k.
+// r - 1 - k in step k and receives the one of residue r - 2 - k.
 ChunkRange RingAllReduce::chunk(const Cursor& at, std::int64_t residue) const noexcept {
   const StreamOrder::Position position = at.order.position();
   return operation(at).partition.chunk(position.segment, residue - position.step);

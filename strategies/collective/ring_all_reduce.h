@@ -1,6 +1,6 @@
-// The ring all-reduce of one rank: which elements it sends and receives in which order, and the
-// sendmsg(2) and recvmsg(2) calls that do so. ring_collective.cc gives it a thread, ring_links.h
-// its two sockets.
+// The ring all-reduce of one rank: the elements that it sends and receives, their order, and the
+// sendmsg(2) and recvmsg(2) calls. ring_collective.cc gives it a thread, ring_links.h its two
+// sockets.
 //
 // The algorithm, with n ranks. The nomenclature is reflected in the names of the variables.
 // - A *chunk* is kBlockElements consecutive elements of the arena, cut off at the ends of the
@@ -14,8 +14,9 @@
 //   the complete sum of the chunk of residue r.
 // - Steps n - 1 to 2n - 3 are the *all-gather*: the received chunk is a complete sum. The rank
 //   stores it and passes it on in the next step.
-// So the sum of chunk b starts with the elements of rank b + 1 and ends with those of rank b, both
-// modulo n, as collective.h promises. It does not depend on the tensor that contains the chunk.
+// So the sum of chunk b starts with the elements of rank b + 1 and ends with the elements of rank
+// b, both modulo n, as collective.h promises. It does not depend on the tensor that contains the
+// chunk.
 //
 // Segments are pipelined (StreamOrder), and so are consecutive all-reduces: the next one starts
 // while the one before it is still on its way round. Each is announced by a header.
@@ -64,10 +65,11 @@ class RingPartition {
   int n_ = 2;
 };
 
-// The order in which a rank sends the chunks of one all-reduce, and the next rank receives them.
-// For every time t = 0, 1, ..., the stream contains step k of segment t - kSegmentsApart * k for
-// k = 0, 1, .... A step needs the chunk that was received in the step before it of the same
-// segment. That chunk was sent kSegmentsApart times earlier, so the socket rarely waits for it.
+// The order of the chunks of one all-reduce: a rank sends them in this order, and the next rank
+// receives them in it. For every time t = 0, 1, ..., the stream contains step k of segment
+// t - kSegmentsApart * k for k = 0, 1, .... A step needs the chunk that was received in the step
+// before it of the same segment. That chunk was sent kSegmentsApart times earlier, so the socket
+// rarely waits for it.
 class StreamOrder {
  public:
   struct Position {
@@ -189,7 +191,7 @@ class RingAllReduce {
   ChunkRange chunk(const Cursor& at, std::int64_t residue) const noexcept;
   std::span<std::byte> chunk_bytes(const Cursor& at, std::int64_t residue) const noexcept;
   void advance(Cursor& at, std::int64_t residue) const noexcept;
-  // Whether the step belongs to the reduce-scatter, whose chunks are partial sums.
+  // Returns whether the step belongs to the reduce-scatter: its chunks are partial sums.
   bool is_partial_sum(const Cursor& at) const noexcept { return at.order.position().step < n_ - 1; }
   bool may_send(const Cursor& at) const noexcept;
   std::byte* scratch_chunk(int ahead) noexcept;

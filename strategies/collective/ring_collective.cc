@@ -1,6 +1,6 @@
 // The collective of tasks that share no memory: a ring of TCP connections. One communication thread
 // per rank moves and adds the bytes (ring_all_reduce.h); small blocking operations run in the
-// caller's thread on connections of their own (ring_messages.h).
+// caller's thread on other connections (ring_messages.h).
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -31,8 +31,8 @@
 namespace syncopate {
 namespace {
 
-// How long a rank whose connection broke waits to be told the cause by the membership or by the
-// previous rank.
+// How long a rank waits, after its connection broke, for the membership or the previous rank to
+// tell the cause.
 constexpr std::chrono::seconds kReasonTimeout{2};
 
 class RingCollective final : public Collective {
@@ -188,8 +188,8 @@ class RingCollective final : public Collective {
     give_up(waited + ", which is alive and has not come to it; is it stopped, or busy?", false);
   }
 
-  // Aborts the collective and sends the reason along the ring. If others may know the cause of what
-  // this rank saw, their reason is preferred: the membership's, then the previous rank's.
+  // Aborts the collective and sends the reason along the ring. If others may know the cause, their
+  // reason is preferred: the membership's, then the previous rank's.
   [[noreturn]] void give_up(const std::string& seen, bool others_may_know) {
     if (others_may_know) {
       const Deadline deadline = Deadline::after(kReasonTimeout);

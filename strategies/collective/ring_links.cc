@@ -111,7 +111,7 @@ class RingBuilder {
   }
 
  private:
-  // Returns the host at which this task listens for others: the address by which they know it.
+  // Returns the host at which this task listens for others: the address that they know it by.
   static std::string host_for_others(const Membership* membership) {
     if (membership == nullptr) return loopback_address();
     const std::vector<Member>& members = membership->members();

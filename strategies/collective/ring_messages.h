@@ -29,9 +29,9 @@ class RingMessages {
  public:
   RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
 
-  // These functions do the same as those of Collective with these names. They throw PeerError when
-  // `abort_reason` is set or the ranks call different operations, LinkClosed, and LateRank at the
-  // deadline.
+  // These functions do the same as the functions of Collective with these names. They throw
+  // PeerError when `abort_reason` is set or the ranks call different operations, LinkClosed, and
+  // LateRank at the deadline.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   const AbortReason& abort_reason, const Deadline& deadline);
   void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,

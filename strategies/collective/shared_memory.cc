@@ -1,5 +1,5 @@
-// The collectives of ranks whose gradient blocks lie in memory that all of them map: `local` joins
-// threads of one process, and `ring` with tasks of one host joins processes through a shared
+// The collectives of ranks that share memory: all of them map the gradient blocks of all. `local`
+// joins threads of one process, and `ring` with tasks of one host joins processes through a shared
 // segment. Each rank adds pieces directly from the blocks of all ranks and stores the sums to all
 // blocks, so nothing is copied in between. The order of additions is the ring's (collective.h).
 #include <algorithm>

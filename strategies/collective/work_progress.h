@@ -57,10 +57,10 @@ class WorkProgress {
   // Any thread may call the functions below.
   std::uint64_t ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
-  // Wakes the caller because of a failure, whose reason must have been stored before.
+  // Wakes the caller because of a failure. Its reason must have been stored before.
   void abort() noexcept;
-  // The total time in which at least one all-reduce was submitted and had not ended, up to the last
-  // moment when none was left.
+  // The total time during which at least one all-reduce was submitted and had not ended, up to the
+  // last moment when none was left.
   std::chrono::nanoseconds under_way() const noexcept;
 
  private:
@@ -82,7 +82,7 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Counts its own lifetime as exposed time, in which the caller waits for communication.
+  // Counts its own lifetime as exposed time: the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}

@@ -108,7 +108,7 @@ class WorkQueueRank {
   bool claim(std::uint64_t job, std::int64_t* piece);
   void post_message();
   void wait_for_messages(std::string_view what);
-  // Returns the message of a timeout, which names the ranks r for which has_arrived(r) is false.
+  // Returns the message of a timeout. It names every rank r with has_arrived(r) == false.
   template <typename HasArrived>
   std::string timeout_text(const HasArrived& has_arrived, std::string_view what) const;
   std::string waited_text() const;

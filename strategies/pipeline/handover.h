@@ -19,7 +19,7 @@ constexpr int micro_batches_in_flight(int stage, int stages, int micro_batches) 
 }
 
 // The tensors of one direction between two neighbours. The micro-batches of a step take them in
-// turns: one that is used again belongs to a micro-batch whose backward pass has ended.
+// turns: a tensor is used again only after the backward pass of its micro-batch has ended.
 struct HandoverTensors {
   std::vector<Tensor> tensors;  // as many as micro-batches are in flight
   int micro_batches = 1;        // of a step

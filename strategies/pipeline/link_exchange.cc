@@ -95,7 +95,7 @@ class LinkExchange::Sender final : public Handover {
   const HandoverNames names_;
   std::atomic<std::uint32_t> submitted_{0};  // micro-batches of the run
   std::uint32_t sent_ = 0;
-  int micro_batch_ = 0;         // that is sent next, of those of a step
+  int micro_batch_ = 0;         // the one that is sent next; number within the step
   std::size_t done_bytes_ = 0;  // of the current micro-batch, header included
 };
 
@@ -158,7 +158,7 @@ class LinkExchange::Receiver {
   std::atomic<std::uint32_t> arrived_{0};  // micro-batches of the run
   const std::shared_ptr<CountedHandover> handover_;
   TensorHeader header_;
-  int micro_batch_ = 0;         // that is received next, of those of a step
+  int micro_batch_ = 0;         // the one that is received next; number within the step
   std::size_t done_bytes_ = 0;  // of the current micro-batch, header included
 };
 
@@ -224,7 +224,7 @@ void LinkExchange::move_bytes(const std::stop_token& stop) {
 }
 
 // Sleeps until a socket is ready, a stage sends, or the job ends. This wait has no deadline, since
-// those of the stages have one.
+// the waits of the stages have one.
 void LinkExchange::sleep() {
   std::vector<pollfd> events = {pollfd{work_event_.descriptor(), POLLIN, 0},
                                 pollfd{abort_.descriptor(), POLLIN, 0}};

@@ -27,7 +27,7 @@ class LinkExchange {
   LinkExchange& operator=(const LinkExchange&) = delete;
   ~LinkExchange();
 
-  // Returns the hand-over whose tensors this task sends on the socket, or receives from it. The
+  // Return a hand-over; this task sends its tensors on the socket, or receives them from it. The
   // exchange must outlive it. Called before start().
   std::shared_ptr<Handover> add_sender(FileDescriptor socket, HandoverTensors tensors,
                                        HandoverNames names);

@@ -1,6 +1,6 @@
-// --strategy pipeline: one replica whose network is cut into stages. Each stage computes on a
-// device of its own, where its variables live, so a stage trains what one device trains: there is
-// nothing to pull or push. The stages are threads of one process, or tasks (task_pipeline.h).
+// --strategy pipeline: one replica. Its network is cut into stages. Each stage computes on its own
+// device, and its variables live there. So a stage trains as one device does: there is nothing to
+// pull or push. The stages are threads of one process, or tasks (task_pipeline.h).
 #include <fmt/format.h>
 
 #include <span>

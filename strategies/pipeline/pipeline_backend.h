@@ -20,7 +20,7 @@ namespace syncopate {
 struct LocalStages {
   std::vector<Stage> all;  // of the network
   int first = 0;
-  std::vector<std::unique_ptr<Backend>> backends;  // whose values are in host memory
+  std::vector<std::unique_ptr<Backend>> backends;  // with values in host memory
 };
 
 // Makes the hand-overs of the stages of this process. all: the stages of the network. samples: the
@@ -44,7 +44,7 @@ class PipelineBackend final : public Backend {
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override;
 
-  // Returns by stage of this process the time of all steps in which it did not compute.
+  // Returns for each stage of this process how long it did not compute, summed over all steps.
   std::span<const double> idle_seconds() const noexcept { return idle_seconds_; }
 
  private:

@@ -70,7 +70,7 @@ void PipelineModel::accumulate() {
 }
 
 bool PipelineModel::record_passes(Trace& trace) {
-  // Above the id of the replica, and below those of readers.
+  // Above the id of the replica, and below the ids of readers.
   constexpr int kFirstId = 1;
   for (const auto& worker : workers_) {
     rows_.push_back(

@@ -22,9 +22,9 @@ class TraceThread;
 // first of them.
 class PipelineModel final : public Model {
  public:
-  // arena and state are those of the whole network, in host memory. options: as for one device,
-  // with the batch size of a step. idle_seconds: by stage; the model adds the time of its steps in
-  // which the stage did not compute. Throws what Backend::compile() throws. All arguments must
+  // arena and state belong to the whole network and are in host memory. options: as for one device,
+  // with the batch size of a step. idle_seconds: by stage; the model adds the time that the stage
+  // did not compute during a step. Throws what Backend::compile() throws. All arguments must
   // outlive the model.
   PipelineModel(std::span<const StageParts> stages, int micro_batches, ThreadTeam& team,
                 ParameterArena& arena, StateBlock& state, const CompileOptions& options,

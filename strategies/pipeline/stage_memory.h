@@ -1,5 +1,5 @@
-// How much memory the stages of a pipeline take, each in a task of its own. A pure function, for
-// plans of jobs.
+// How much memory the stages of a pipeline take if each is a task. A pure function, for plans of
+// jobs.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace syncopate {
 struct StageMemory {
   std::int64_t values = 0;       // of the whole network, which every task evaluates
   std::int64_t gradients = 0;    // of the stage; twice, if several micro-batches are summed
-  std::int64_t slots = 0;        // optimizer state of the stage; the first gathers that of all
+  std::int64_t slots = 0;        // optimizer state of the stage; the first stage gathers all
   std::int64_t activations = 0;  // node outputs of the micro-batches between forward and backward
   std::int64_t handovers = 0;    // tensors to and from its neighbours
   std::int64_t all() const noexcept { return values + gradients + slots + activations + handovers; }

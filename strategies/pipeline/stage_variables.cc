@@ -66,7 +66,7 @@ void StageVariables::call_collective(const std::function<void(Collective&)>& cal
 }
 
 // The stages add their gradients to the sums one after the other, in the order of the arena, so
-// that the norm has the bits of one device.
+// that the norm equals the norm on one device bit for bit.
 void StageVariables::clip_gradients() {
   NormSums sums;
   for (int stage = 0; stage < replica_.collective->size(); ++stage) {

@@ -27,7 +27,7 @@ class StageVariables final : public VariableStore {
   StepReport commit() override;
   CommunicationTimes times() const override;
 
-  // Returns slots of the whole network, of which this task updates those of its stage.
+  // Returns slots of the whole network. This task updates only the slots of its stage.
   std::vector<Snapshot::Slot> slots() const { return named_slots(*optimizer_, slots_); }
   std::int64_t steps() const noexcept { return steps_; }  // committed
   // Returns how long the stage has waited for others, in all steps.

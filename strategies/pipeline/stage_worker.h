@@ -25,13 +25,13 @@ struct StageParts {
 // A stage in training. One thread only.
 class StageWorker {
  public:
-  // arena and state are those of the whole network, in host memory, and outlive the worker; it uses
-  // the stage's part of them. options: with the batch size of a micro-batch. Throws what
+  // arena and state belong to the whole network, are in host memory, and outlive the worker; it
+  // uses the stage's part of them. options: with the batch size of a micro-batch. Throws what
   // Backend::compile() throws.
   StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena, StateBlock& state,
               const CompileOptions& options);
 
-  int stage() const noexcept { return stage_; }  // among those of the network
+  int stage() const noexcept { return stage_; }  // its number in the network
   // Records passes and waits in this row from now on.
   void record(TraceThread* row) noexcept { row_ = row; }
   // Prepares a step. Called while no stage of this process computes.

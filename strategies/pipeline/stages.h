@@ -33,16 +33,16 @@ std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const 
 std::string origin_of_stages(int count, bool has_tasks);
 
 // Cuts the network into `count` stages, each with a parameter, so that the largest number of
-// multiply-adds of a stage is as small as possible. The network is cut behind nodes whose output is
-// the only value that later nodes read, and not inside a fused group. A pure function of its
+// multiply-adds of a stage is as small as possible. The network is cut behind a node only if later
+// nodes read no other value than its output, and not inside a fused group. A pure function of its
 // arguments. origin: of choose_stages(); "" stands for --stages. Throws UsageError when the network
 // has too few such places, with the largest number of stages.
 std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::string& origin = "");
 
-// Cuts the network behind these nodes, such as "conv1", or behind all nodes whose names begin
-// alike, such as "layer1". Nodes without a name belong to the node before them. Throws UsageError
-// for a name that is no place to cut, listing the places; for another order than the network's; for
-// a stage without parameters.
+// Cuts the network behind these nodes, such as "conv1". A name such as "layer1" stands for all
+// nodes with names that begin with it: the cut is behind the last. Nodes without a name belong to
+// the node before them. Throws UsageError for a name that is no place to cut, listing the places;
+// for another order than the network's; for a stage without parameters.
 std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names);
 
 // Returns the names that cut_behind() takes, but for beginnings of names, in forward order.

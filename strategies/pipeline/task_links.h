@@ -19,8 +19,8 @@ namespace syncopate {
 // Connects this task to its neighbours. One thread only, except for abort().
 class TaskLinks {
  public:
-  // options: those of the job's collective, with a membership, which outlives the object; task s
-  // computes stage s. stages: of the whole network.
+  // options: of the job's collective, with a membership, which outlives the object. Task s computes
+  // stage s. stages: of the whole network.
   TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages, int micro_batches);
 
   // Returns this task's hand-overs; every task calls it, once. samples: the most of a micro-batch.

@@ -46,9 +46,9 @@ void require_same_cut(const Graph& graph, std::span<const Stage> stages, Members
   }
 }
 
-// This task's stage. Values are those of the whole network, of which the task trains a part; those
-// of other stages are brought when they are evaluated or saved. Gradients and slots of other stages
-// take addresses and no memory, but for the slots on the chief, which writes checkpoints.
+// This task's stage. The task holds the values of the whole network and trains a part of them; the
+// values of other stages are brought when they are evaluated or saved. Gradients and slots of other
+// stages take addresses and no memory, but for the slots on the chief, which writes checkpoints.
 class TaskPipeline final : public SynchronousStrategy {
  public:
   static std::unique_ptr<Strategy> make(const StrategyOptions& options, const Graph& graph,
@@ -164,8 +164,8 @@ class TaskPipeline final : public SynchronousStrategy {
     return {replica().arena->values(), variables_->slots(), replica().state->values, {}};
   }
 
-  // Broadcasts a stage's part of a block of the whole network. Tasks for which `keeps` is false
-  // pass it on and leave their block as it is.
+  // Broadcasts a stage's part of a block of the whole network. A task with `keeps` false passes it
+  // on and leaves its block as it is.
   void broadcast_part(const Tensor& block, int s, int root, bool keeps) {
     const Stage& of = stage(s);
     std::vector<float> unread;

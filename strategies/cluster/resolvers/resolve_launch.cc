@@ -76,7 +76,7 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   }
   spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
   spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
-  // Descriptors 0, 1 and 2 are the standard streams, so those of launch are others.
+  // Descriptors 0, 1 and 2 are the standard streams, so launch passes higher ones.
   const auto descriptor_of = [&](const char* variable) {
     return number_of(environment, variable, 3, 1 << 20, -1);
   };

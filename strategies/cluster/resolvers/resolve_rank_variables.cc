@@ -1,8 +1,8 @@
 // Reads the variables of launchers that tell a task its rank and the number of tasks, but no
 // address of rank 0: Open MPI's mpirun, the mpiexec of MPICH and Intel MPI (Hydra, PMI), MVAPICH's
 // mpirun_rsh, LSF's jsrun, and horovodrun. PMI variables are also set by Slurm (srun --mpi=pmi2 or
-// pmix), whose own variables tell more, and PMIx ones by Open MPI, which comes first. PMIx and PALS
-// variables alone do not tell the number of tasks, so they are refused.
+// pmix); Slurm's own variables tell more. PMIx ones are also set by Open MPI, which comes first.
+// PMIx and PALS variables alone do not tell the number of tasks, so they are refused.
 // Source: the launchers' manuals; for Horovod, horovod/runner/gloo_run.py.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-// The names of the four variables by which a launcher tells rank, size and local place.
+// The names of the four variables of a launcher that tell rank, size and local place.
 struct RankVariables {
   std::string_view rank;
   std::string_view size;

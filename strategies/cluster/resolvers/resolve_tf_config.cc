@@ -1,4 +1,4 @@
-// Reads TF_CONFIG, the JSON by which TensorFlow describes a cluster to its tasks.
+// Reads TF_CONFIG: JSON that describes a cluster to TensorFlow's tasks.
 // Source: tf.distribute.cluster_resolver.TFConfigClusterResolver and multi_worker_util.
 #include <fmt/format.h>
 
@@ -106,7 +106,7 @@ void note_other_keys(const Json& config, Notes& notes) {
 
 struct Task {
   std::string type;
-  int index = 0;  // number of the task among those of its type
+  int index = 0;  // number of the task among the tasks of its type
 };
 
 const std::vector<Endpoint>& tasks_of(const Jobs& jobs, std::string_view type) {

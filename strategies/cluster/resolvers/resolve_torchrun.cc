@@ -1,5 +1,5 @@
-// Reads the variables that torchrun sets for its workers, and those of init_method="env://", which
-// Kubernetes' PyTorchJob and scripts set without torchrun.
+// Reads the variables that torchrun sets for its workers, and the variables of
+// init_method="env://": Kubernetes' PyTorchJob and scripts set them without torchrun.
 // Source: torch.distributed.run, "Environment Variables"; torch.distributed, "Environment variable
 // initialization".
 #include <fmt/format.h>
@@ -102,7 +102,7 @@ ClusterSpec read_ranks(const Environment& environment) {
 }
 
 // Returns how many processes torchrun would start on each node. Kubernetes' PyTorchJob sets a word,
-// by default "auto", in pods in which it counts one process each.
+// by default "auto", in pods that it counts as one process each.
 // Source: training-operator, pkg/controller.v1/pytorch/envvar.go, getNprocPerNodeInt.
 int processes_per_node(const Environment& environment) {
   constexpr const char* kVariable = "PET_NPROC_PER_NODE";
@@ -114,7 +114,7 @@ int processes_per_node(const Environment& environment) {
   return is_word ? 1 : parse_number(kVariable, text, 1, kMostTasks);
 }
 
-// Notes variables that describe nodes, from which no task can know its rank.
+// Notes variables that describe nodes: no task can learn its rank from them.
 void note_node_variables(const Environment& environment, Notes& notes) {
   if (filled(environment, "RANK")) return;
   if (const auto nodes = filled(environment, "PET_NNODES")) {

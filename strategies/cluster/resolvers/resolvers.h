@@ -1,6 +1,6 @@
-// Finds out which task of which job this process is. resolve_cluster() asks one resolver per
-// source (flags, launchers, batch systems) in order of precedence. Resolvers read flags and
-// environment variables; they never use the network.
+// Finds out which job this process belongs to, and which of its tasks it is. resolve_cluster() asks
+// one resolver per source (flags, launchers, batch systems) in order of precedence. Resolvers read
+// flags and environment variables; they never use the network.
 #pragma once
 
 #include <optional>

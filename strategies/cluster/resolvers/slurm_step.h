@@ -33,8 +33,8 @@ struct SlurmStep {
 // Returns whether the environment has the variables of a task that srun started.
 bool is_in_slurm_step(const Environment& environment);
 
-// Reads only Slurm's variables of the step, since those of the job describe what was allocated, not
-// what runs. Throws UsageError when a variable is missing or wrong. Source: srun(1), "OUTPUT
+// Reads only Slurm's variables of the step, since the job's variables describe what was allocated,
+// not what runs. Throws UsageError when a variable is missing or wrong. Source: srun(1), "OUTPUT
 // ENVIRONMENT VARIABLES"; Slurm's heterogeneous job support: in a step over several components,
 // SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no variable names the
 // component of a task.
