@@ -21,7 +21,7 @@ std::vector<std::unique_ptr<Collective>> make_ring_collectives(const CollectiveO
   if (options.transport == Transport::kShm) {
     throw UsageError(
         "--transport shm: the tasks cannot map one segment of memory, they are on several hosts or "
-        "in containers with networks of their own; choose auto or tcp");
+        "in containers with separate networks; choose auto or tcp");
   }
   return make_tcp_ring_collectives(options);
 }
@@ -40,7 +40,7 @@ constexpr std::array kCollectives = {
                   make_ring_collectives},
     CollectiveRow{"mpi", "MPI's all-reduce, under mpirun or launch; needs a build with MPI",
                   make_mpi_collectives},
-    CollectiveRow{"nccl", "NVIDIA GPUs, each replica one of its own", make_beside_nccl},
+    CollectiveRow{"nccl", "NVIDIA GPUs, one for each replica", make_beside_nccl},
 };
 
 }  // namespace

@@ -121,7 +121,7 @@ std::optional<ClusterSpec> resolve_open_mpi(const ClusterFlags& /*unused*/,
 std::optional<ClusterSpec> resolve_pmi(const ClusterFlags& /*unused*/,
                                        const Environment& environment, Notes& notes) {
   if (is_set_by_srun(environment)) {
-    notes.emplace_back("PMI: set by srun, whose own variables are more complete");
+    notes.emplace_back("PMI: set by srun; srun's own variables are more complete");
     return std::nullopt;
   }
   require_size(environment);

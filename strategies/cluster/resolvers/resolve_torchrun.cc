@@ -138,7 +138,7 @@ struct NeededVariable {
 constexpr std::array kNeeded = {
     NeededVariable{"RANK", "0 for the first task, 1 for the next, and so on"},
     NeededVariable{"WORLD_SIZE", "N, the number of tasks"},
-    NeededVariable{"MASTER_ADDR", "HOST, that of rank 0, for all tasks"},
+    NeededVariable{"MASTER_ADDR", "HOST, rank 0's host, for all tasks"},
     NeededVariable{"MASTER_PORT", "29500, or another free port of rank 0's host, for all tasks"}};
 
 // Whether the tasks need the variable: a port may stand in MASTER_ADDR.
