@@ -1,5 +1,5 @@
-// What the program `syncopate` and programs with a workload of their own do around a command: the
-// process is set up, failures become one line on stderr and an exit code, and MPI ends.
+// Runs a command in the program `syncopate` and in programs with their own workload: sets up the
+// process, turns failures into one line on stderr and an exit code, and ends MPI.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 namespace syncopate {
 
 // Runs a command with the arguments behind the program's name and returns the exit code of the
-// process: that of the command, or 2 for wrong usage and 1 for other errors, which are printed. The
+// process: the command's, or 2 for wrong usage and 1 for other errors. Errors are printed. The
 // command stores the MPI session that it starts.
 using Command =
     std::function<int(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi)>;

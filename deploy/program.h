@@ -1,4 +1,4 @@
-// The entry point of programs that train a network and a data set of their own:
+// The entry point of programs that train their own network on their own data set:
 //
 //   int main(int argc, char** argv) {
 //     return syncopate::run_program(argc, argv, {.open_data = ..., .make_network = ...});
@@ -14,8 +14,8 @@ namespace syncopate {
 // Trains the workload as `syncopate train` trains what --model and --data name, under any strategy,
 // and returns the exit code for main. The arguments are flags of `syncopate train`; those that
 // choose or change the network and the data are refused. The place in the job follows from flags
-// and environment. Failures, also those of the workload's functions, are printed as one line. Call
-// it once, before the process starts threads: it handles signals, and ends the process itself when
+// and environment. A failure, also of the workload's functions, is printed as one line. Call it
+// once, before the process starts threads: it handles signals, and ends the process itself when
 // another task fails while this one is busy.
 int run_program(int argc, char** argv, const Workload& workload);
 

@@ -59,7 +59,8 @@ struct EvaluateOptions {
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
   bool json = false;
 
-  // Whether the readers are tuned for a value of --data: by default as train does.
+  // Returns whether the number of reader threads is tuned automatically. Without --input-threads,
+  // train's rule for this value of --data applies.
   bool tunes_readers(std::string_view chosen_data) const {
     return tunes_input_threads.value_or(is_encoded(chosen_data));
   }
@@ -120,8 +121,8 @@ struct LaunchOptions {
   std::filesystem::path program;  // of the workers, which has its own workload; empty: this program
   // The arguments of the workers: "train" or "doctor" and its flags, or the flags of `program`.
   std::vector<std::string> role_arguments;
-  // The arguments of the servers, which this program runs: the flags of train among those of
-  // `program`. Empty without `program`: those of the workers.
+  // The arguments of the servers, which this program runs: the flags of `program` that are flags of
+  // train. Empty without `program`: the servers take the workers' arguments.
   std::vector<std::string> server_arguments;
   Environment::Variables environment;        // the environment of every role: ours and --env
   std::vector<std::string> added_variables;  // the names that --env sets
@@ -187,7 +188,7 @@ std::vector<RestFlag> train_rest_flags();
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
 // Adds flags of train to another command, with their help. --help shows `default_text` as the
-// default of what a checkpoint records; "": the default of train.
+// default of flags that a checkpoint records; "": train's default.
 void add_flags_of_train(FlagSet& flags, TrainOptions& options,
                         std::initializer_list<std::string_view> names,
                         const std::string& default_text = "");

@@ -18,7 +18,7 @@ int run_train(const TrainOptions& given, const Workload& workload, StopSignal& s
               MpiSession* mpi, std::ostream& out);
 // True if the tasks sum gradients through MPI or meet through MPI.
 bool wants_mpi(const TrainOptions& options);
-// Runs a parameter server that was started by hand or to which the cluster gave the server role.
+// Runs a parameter server. It was started by hand, or the cluster gave it the server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
 int run_train_server(const TrainOptions& options, StopSignal& signals);
 // Runs an evaluator beside a job: it measures each checkpoint that appears.

@@ -105,7 +105,7 @@ std::string shell_word(const std::string& text) {
   return word + "'";
 }
 
-// Returns a path whose letters stand for themselves in a pattern.
+// Returns a pattern that matches only this path: special letters are escaped.
 std::string pattern_of(const fs::path& path) {
   std::string pattern;
   for (const char letter : path.string()) {

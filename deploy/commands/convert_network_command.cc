@@ -57,8 +57,8 @@ void require_others_stay(const ConvertOptions& options, const OnnxNetwork& netwo
   }
 }
 
-// Returns the text of the network file. The file that a user gets is read again here, so that its
-// limits are those of --model file:. source: the ONNX file, for messages.
+// Returns the text of the network file. The text is read again here, so that the limits of --model
+// file: apply to it. source: the ONNX file, for messages.
 std::string network_text(const Graph& graph, const fs::path& source) {
   std::string text = to_network_file(graph, InputShape::kFixed);
   const Node& input = graph.first_input();

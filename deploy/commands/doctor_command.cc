@@ -19,7 +19,7 @@
 namespace syncopate {
 namespace {
 
-// Returns a cluster in which the servers are tasks too, with the rendezvous of the training.
+// Returns a cluster that counts the servers as tasks, too, with the rendezvous of the training.
 ClusterSpec one_world(const ClusterSpec& spec) {
   ClusterSpec world = spec;
   world.role = Role::kWorker;

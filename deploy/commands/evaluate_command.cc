@@ -112,7 +112,7 @@ DataSplits open_data(const EvaluateOptions& options, const CheckpointInfo& info,
   }
 }
 
-// Throws UsageError if the training samples are not those of the checkpoint.
+// Throws UsageError if the training samples differ from the checkpoint's.
 void check_samples(const EvaluateOptions& options, const CheckpointInfo& info,
                    const std::string& data_flag, const DataSplits& data) {
   const std::string& recorded = info.progress.data_samples;
@@ -144,8 +144,8 @@ Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
   return *std::move(recorded);
 }
 
-// Returns the names that the classes had in training; those of the data for checkpoints of older
-// programs; empty if the data have none.
+// Returns the names of the classes that the checkpoint records, or the data's names if their number
+// differs.
 std::vector<std::string> names_of_classes(const CheckpointInfo& info, const DataSplits& data) {
   std::vector<std::string> names = split_class_names(info.progress.class_names);
   return names.size() == data.class_names.size() ? names : data.class_names;

@@ -87,7 +87,7 @@ std::int64_t most_open_files(const LaunchOptions& options) {
   return std::max(most, needed_open_files(server));
 }
 
-// Reports that the servers have no CPUs of their own. `train` reports threads that share CPUs.
+// Reports that the servers share the workers' CPUs. `train` reports threads that share CPUs.
 void warn_of_shared_cpus(const LaunchOptions& options) {
   const CpuLimits cpus = cpu_limits();
   if (options.servers == 0 || options.workers + options.servers <= cpus.usable()) return;

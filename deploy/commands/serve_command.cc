@@ -1,4 +1,4 @@
-// `syncopate serve`, and `syncopate train` for a task to which the cluster gives the server role.
+// `syncopate serve`, and `syncopate train` for a task with the server role.
 #include <fmt/format.h>
 #include <unistd.h>
 

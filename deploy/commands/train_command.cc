@@ -1,5 +1,5 @@
-// `syncopate train`, and programs with a workload of their own: meets the other tasks and starts
-// the run.
+// `syncopate train`, and programs with their own workload: meets the other tasks and starts the
+// run.
 #include <cstdlib>
 #include <iostream>
 #include <optional>

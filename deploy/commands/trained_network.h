@@ -10,8 +10,8 @@
 
 namespace syncopate {
 
-// Reads what the value of --checkpoint records: a file, or a folder, whose newest checkpoint is
-// taken and named in a log line. Throws what read_checkpoint_info() throws.
+// Reads the description of the checkpoint that --checkpoint names. For a folder, takes its newest
+// checkpoint and names it in a log line. Throws what read_checkpoint_info() throws.
 CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder);
 
 // Returns the network that a checkpoint records. Throws UsageError if an older program wrote it,

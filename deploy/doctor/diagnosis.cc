@@ -52,7 +52,7 @@ std::map<std::string, std::vector<const TaskReport*>> by_machine(
   return machines;
 }
 
-// Returns the first task whose value differs from that of task 0; null if all agree.
+// Returns the first task with another value than task 0; null if all agree.
 const TaskReport* first_that_differs(const std::vector<TaskReport>& tasks,
                                      const std::function<std::string(const TaskReport&)>& value) {
   const auto other = std::ranges::find_if(

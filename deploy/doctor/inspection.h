@@ -35,9 +35,9 @@ double system_clock_seconds();
 // Returns the folder itself, or the folder's nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A FolderToken creates a file by which other tasks check whether they share the checkpoint folder
-// (or, if the folder does not exist yet, the folder in which it would be created). The destructor
-// removes the file.
+// A FolderToken creates a file in the checkpoint folder or, if that does not exist yet, in the
+// folder that it would be created in. Other tasks look for the file to check whether they share the
+// folder. The destructor removes the file.
 class FolderToken {
  public:
   // Creates the token's file, but no file if `folder` is empty or cannot be written.

@@ -15,10 +15,10 @@ namespace syncopate {
 // how often roles have been started again so far: 0 the first time, and more each later time.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
-// Starts the roles whose commands `plan` returns, and runs until they have ended. Blocks the
-// signals of stop_signals.h and SIGQUIT during the run and passes them on to the roles. Returns the
-// worst of the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not have
-// started a thread before. Throws FileError if a role cannot be started.
+// Starts the roles with the commands that `plan` returns, and runs until they have ended. Blocks
+// the signals of stop_signals.h and SIGQUIT during the run and passes them on to the roles. Returns
+// the worst of the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not
+// have started a thread before. Throws FileError if a role cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

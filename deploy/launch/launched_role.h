@@ -121,7 +121,7 @@ class LaunchedRole {
   // Continues the role's process with SIGCONT if it is stopped, so that it can end.
   void continue_if_stopped();
   bool was_continued() const noexcept { return was_continued_; }
-  // Sets the exit code to 0, because the way in which the role ended is not a failure of the job.
+  // Sets the exit code to 0, because the role's end is not a failure of the job.
   void clear_exit_code() noexcept { exit_code_ = 0; }
 
  private:

@@ -42,7 +42,7 @@ bool is_of_host(const std::string& name, const std::string& host) {
   return name == host || name == host.substr(0, host.find('.'));
 }
 
-// Returns whether a process has this pid, here or in a container whose processes are seen here.
+// Returns whether a process has this pid, here or in a container that shows its processes here.
 // Source: proc(5), NSpid: the pid in each PID namespace, the innermost last.
 bool runs(const std::string& pid, const fs::path& proc) {
   std::error_code error;

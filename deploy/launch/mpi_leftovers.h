@@ -17,9 +17,9 @@ struct MpiFolders {
   std::string host;  // the name of this host
 };
 
-// Removes the session folders of this user's jobs on this host whose mpirun has ended and whose
-// shared memory no process has mapped, with that shared memory. Returns the removed session
-// folders. Throws nothing: what cannot be removed stays.
+// Removes the session folders and the shared memory of this user's jobs on this host, if mpirun has
+// ended and no process has mapped the shared memory. Returns the removed session folders. Throws
+// nothing: what cannot be removed stays.
 // Source: Open MPI 4.1: the session folder is ompi.HOST.UID/pid.PID, where HOST may lack the
 // domain. Its contact.txt begins with
 // the number of mpirun's job; vader_segment.HOST.UID.JOB.RANK has it in hexadecimal, and the jobs

@@ -14,7 +14,7 @@ namespace syncopate {
 struct LocalRoles {
   // The arguments of every worker of the job; [0] is the path of the program.
   std::vector<std::string> arguments;
-  std::vector<std::string> server_arguments = {};  // likewise of every server; empty: `arguments`
+  std::vector<std::string> server_arguments = {};  // of every server; empty: `arguments`
   int workers = 1;
   int servers = 0;
   // The environment of every role; launch replaces the variables that it sets itself.

@@ -74,8 +74,8 @@ class RoleGroup {
   // again at that time meets no worker, and the other servers wait for it.
   bool ended_after_the_job(const LaunchedRole& role) const noexcept;
   void start_due_roles();
-  // Kills the roles that have been stopped for so long that the others have given them up, so that
-  // they are started again, and those for which the others wait at the rendezvous.
+  // Kills stopped roles, so that they are started again: a role that the others have given up
+  // because it has been stopped too long, and a role that the others wait for at the rendezvous.
   void kill_stopped_roles();
   // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
   // roles when the last worker or the last server has ended.

@@ -52,7 +52,7 @@ struct ChildPlan {
   int out;
   int err;
   int inherited;  // a descriptor that the child inherits, or -1
-  int shared;     // likewise
+  int shared;     // a second one, or -1
   int report;     // a pipe that receives errno if the program cannot start
   pid_t parent;
   const sigset_t* signal_mask;

@@ -65,13 +65,13 @@ struct SbatchOptions {
   int server_nodes = 1;
   std::string array;      // seeds of an array job as sbatch --array takes them; empty: one job
   bool requeues = true;   // whether the job returns to the queue at its time limit
-  int gpus_per_task = 0;  // GPUs of a task whose number of CPUs no flag gives; 0: none such
+  int gpus_per_task = 0;  // GPUs of a task, if no flag gives its number of CPUs; else 0
   std::string time;
   std::string partition;
   std::string server_partition;
   std::string account;
   std::string job_name;
-  // Options of sbatch, name and value: what the tasks that train use, and those of all components.
+  // Options of sbatch, name and value: for the tasks that train, and for all components.
   std::vector<std::pair<std::string, std::string>> resources;
   std::vector<std::pair<std::string, std::string>> other_options;
   std::string container;
@@ -85,7 +85,7 @@ struct SbatchOptions {
   std::vector<std::string> notes;  // lines for the user, for standard error
 };
 
-// Returns the nodes of the workers: those of the options, else those that the script has.
+// Returns the number of the workers' nodes: from the options, else from the script.
 int nodes_of(const SbatchOptions& options);
 
 // Returns the job script with the values filled in. Throws InternalError if a script lacks a line
