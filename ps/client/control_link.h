@@ -34,7 +34,7 @@ class ControlLink {
   Changes process_events();
   // Fails the client when shard 0 is lost.
   void check_timeouts();
-  // Restarts a running timeout after `suspended`, a time in which the I/O thread did not run.
+  // Restarts a running timeout after `suspended`: the I/O thread did not run during this time.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   // Returns the descriptors of the link's only socket: when one is readable, process_events() is
   // due.

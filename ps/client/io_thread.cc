@@ -179,7 +179,7 @@ void IoThread::on_control_changes(const ControlLink::Changes& changes) {
 
 void IoThread::roll_back(std::uint64_t snapshot) {
   // The sequence of the last push is read once, so that the shards and shard 0 are sent the same
-  // number. The training thread may still begin a step, whose pushes will be void.
+  // number. The training thread may still begin a step, but its pushes will be void.
   sequence_at_roll_back_ = state_.sequence.load(std::memory_order_relaxed);
   for (const auto& link : links_) link->roll_back(sequence_at_roll_back_);
   must_send_ready_ = true;

@@ -1,5 +1,5 @@
 // The requests to one shard that are not answered yet. The queue decides which may be sent now: in
-// the order in which they were made, within the bytes that the shard grants (PROTOCOL.md, Credit).
+// the order of the calls, within the bytes that the shard grants (PROTOCOL.md, Credit).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace syncopate::ps {
 
-// A request to a shard. Its memory is borrowed until the answer; that of kWrite and kReadSnapshot
-// only until the client fails, and it is used with ClientState::mutex held.
+// A request to a shard. Its memory is borrowed until the answer. The memory of kWrite and
+// kReadSnapshot is borrowed only until the client fails, and is used with ClientState::mutex held.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
@@ -81,7 +81,7 @@ class RequestQueue {
   std::int64_t credit_used_ = 0;
   std::int64_t credit_of_steps_ = 0;  // the part of credit_used_ held by pushes and pulls
   std::map<Key, OpenRequest> open_;
-  std::deque<Key> unsent_;  // in the order in which the requests were made
+  std::deque<Key> unsent_;  // in the order of the requests' calls
 };
 
 }  // namespace syncopate::ps

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRepeatHello(1000);
 // The longest wait for a shard's answer, as a multiple of the first one.
 constexpr int kLongestAnswerTimeout = 10;
-// The time to connect to a shard, in peer timeouts. Longer than that of the control connection,
+// The time to connect to a shard, in peer timeouts. It is longer than for the control connection,
 // which notices the death of a server: the data thread of a shard that is alive may be busy.
 constexpr int kDataTimeouts = 3;
 // A push that the shard drops more often than this is invalid for it; resending would never end.

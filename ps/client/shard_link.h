@@ -44,7 +44,7 @@ class ShardLink {
   // Asks the shard about overdue pushes, and sends overdue pulls, writes and reads of snapshots
   // again. Connects again, or fails the client, when the shard was silent for too long.
   void check_timeouts();
-  // Ignores silence of the shard during `suspended`, a time in which this process did not run.
+  // Ignores silence of the shard during `suspended`: this process did not run then.
   void extend_deadlines(std::chrono::nanoseconds suspended);
 
  private:
@@ -66,7 +66,7 @@ class ShardLink {
   // SnapshotValues.
   void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void start_answer_timeout();
-  // Fails the client, whose connection to the shard has been broken for too long.
+  // Fails the client: its connection to the shard has been broken for too long.
   void fail_disconnected(const std::string& reason);
 
   wire::Context& context_;

@@ -1,8 +1,8 @@
 // The coordinator of a parameter-server job, which server 0 runs besides its shard. It decides
 // which tasks take part, which worker trains which samples, and when a snapshot is made and which
 // worker evaluates it or writes it to a checkpoint. It is a pure state machine: messages in,
-// messages out; no sockets, threads or clock. ControlServer drives it, and LocalJob (strategies/),
-// whose replicas share one process. Source: the flows of ps/wire/PROTOCOL.md.
+// messages out; no sockets, threads or clock. It is driven by ControlServer, and by LocalJob
+// (strategies/) if the replicas share one process. Source: the flows of ps/wire/PROTOCOL.md.
 #pragma once
 
 #include <cstddef>
@@ -117,8 +117,8 @@ class Coordinator {
   // are there. The caller's clock decides how long to wait for them.
   std::optional<std::string> missing_tasks() const;
 
-  // Returns the coordinator's state for restore(), as of a snapshot: exactly the batches whose
-  // pushes are in the snapshot count as trained. Called when shard 0's part is copied, before
+  // Returns the coordinator's state for restore(), as of a snapshot: a batch counts as trained if
+  // and only if its push is in the snapshot. Called when shard 0's part is copied, before
   // SnapshotDone: the pushes in it have been reported by on_push_applied(). Nothing if the snapshot
   // was given up in the meantime.
   std::optional<std::vector<std::byte>> save(std::uint64_t snapshot) const;

@@ -18,7 +18,7 @@ struct SampleRange {
 // The place in the data where the next batch starts: `epoch` counts from 0, and `offset` samples of
 // that epoch's order have been handed out. Asynchronous workers leave gaps: `untrained` lists the
 // ranges of earlier epochs, and of this epoch before `offset`, that are still to be trained. These
-// come first, epoch by epoch; those of this epoch are followed by the samples from `offset` on.
+// come first, epoch by epoch; after the ranges of this epoch come the samples from `offset` on.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;

@@ -27,7 +27,8 @@ std::string text_of(const std::vector<T>& values) {
   return text + "]";
 }
 
-// A field in which a task's declaration differs from the job's: its name, and both values as text.
+// A difference between a task's declaration and the job's: the field's name, and both values as
+// text.
 struct Difference {
   std::string name;
   std::string job;

@@ -127,15 +127,15 @@ struct Job {
   int count_present() const;
   std::optional<int> lowest_training() const;
   bool all_servers_serve() const;
-  // Returns the incarnation of a task that starts again, whose previous incarnation was `last`;
-  // nothing when server 0 has given out all of its generation.
+  // Returns the new incarnation of a task that starts again; `last` was its previous one. Nothing
+  // when server 0 has given out all of its generation.
   std::optional<std::uint32_t> next_incarnation(std::uint32_t last) const;
 
   Consistency consistency() const;
   // Returns true for kSync without backup workers: all workers take each step together.
   bool is_synchronous() const;
-  // Returns the number of ledger batches whose gradients make one update. Synchronous workers share
-  // one batch of the ledger; with backup workers the number is that of the gradients waited for.
+  // Returns how many ledger batches make one update. Synchronous workers share one batch of the
+  // ledger; with backup workers it is the number of gradients that the update waits for.
   std::int64_t batches_per_step() const;
 
   template <typename BodyT>

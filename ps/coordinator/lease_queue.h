@@ -116,7 +116,7 @@ class LeaseQueue {
       bad_by_epoch_;  // since the start or restore(): Push::num_bad
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;    // of workers for batches, in order of arrival
-  std::map<int, LostWorker> lost_;  // lost workers whose last step may be repeated
+  std::map<int, LostWorker> lost_;  // lost workers; their last step may be repeated
   std::int64_t repeated_batches_ = 0;
   bool awaits_holders_ = false;             // set by restore(), under kAsync
   bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()

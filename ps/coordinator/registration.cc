@@ -250,7 +250,7 @@ void Registration::count_steps_after_snapshot(const wire::HelloT& hello) {
   const std::uint64_t known = index < job_.restored_pushes.size() ? job_.restored_pushes[index] : 0;
   const std::uint64_t more = hello.sequence > known ? hello.sequence - known : 0;
   std::uint64_t& steps = job_.steps_after_snapshot;
-  // Synchronous workers push once in each step; other workers train batches of their own.
+  // Synchronous workers push once in each step, together; the steps of other workers add up.
   steps = job_.is_synchronous() ? std::max(steps, more) : steps + more;
 }
 

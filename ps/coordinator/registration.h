@@ -19,8 +19,8 @@ wire::RefusedT refuse_other_job(const wire::HelloT& hello);
 // declaration, or its incarnation may not register; nothing when it may.
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
 
-// Returns whether the Hello is of a new worker whose declaration must be compared with the job's,
-// and is not in the Hello.
+// Returns whether a new worker's declaration must be compared with the job's, but is missing in its
+// Hello.
 bool lacks_declaration(const Job& job, const wire::HelloT& hello);
 
 // Registration is used by one thread at a time. Precondition of all calls: the previous incarnation
@@ -53,8 +53,8 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
-  // Counts the steps of a worker that reconnects to a restarted server 0, of which the snapshot
-  // does not know.
+  // Counts the steps of a worker that reconnects to a restarted server 0, if the snapshot lacks
+  // them.
   void count_steps_after_snapshot(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
   // Asks one worker for the job's declaration; later asks workers of another fingerprint for

@@ -45,7 +45,7 @@ RunPosition position_of(const BodyT& body) {
 int to_wire(std::optional<StopKind> kind);
 std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);
-// Reads stop counts; those of kinds that this version does not know are left out.
+// Reads stop counts. Kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
 
 // A histogram travels without the zeros in front of its counts.

@@ -9,9 +9,9 @@
 
 namespace syncopate {
 
-// A listening socket of which a bounded number of callers are served at a time. Further ones, and
-// all new ones while this process has no free file descriptor, wait in the socket's backlog. One
-// thread only. `callers`: the number of those that are being served.
+// A listening socket that serves a bounded number of callers at a time. Further callers, and all
+// new ones while this process has no free file descriptor, wait in the socket's backlog. One thread
+// only. `callers`: the number of callers that are being served.
 class CallerListener {
  public:
   explicit CallerListener(Listener listener) : listener_(std::move(listener)) {}

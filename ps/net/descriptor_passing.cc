@@ -177,8 +177,8 @@ int DescriptorServer::poll_milliseconds() const {
 
 void DescriptorServer::accept() {
   while (std::optional<Connection> caller = listener_.accept(callers_.size())) {
-    // Callers of other users, of which there may be any number, are refused here, so that they do
-    // not count among the callers.
+    // Callers of other users are refused here, so that they do not count among the callers: there
+    // may be any number of them.
     if (!is_of_our_user(caller->descriptor())) {
       warn_refused_caller("it belongs to another user");
       continue;

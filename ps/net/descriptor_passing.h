@@ -61,8 +61,8 @@ class DescriptorServer {
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds() const;
 
-  // Accepts new callers, and answers each caller whose request has arrived: sends `descriptor`, or
-  // a refusal, which is logged. Never blocks.
+  // Accepts new callers, and answers each caller after its request has arrived: sends `descriptor`,
+  // or a refusal, which is logged. Never blocks.
   void answer(int descriptor, const Accepts& accepts);
 
  private:
@@ -76,7 +76,7 @@ class DescriptorServer {
   CallerListener listener_;
   std::uint32_t longest_request_;
   std::chrono::nanoseconds timeout_;
-  std::vector<Caller> callers_;  // callers in the order in which they connected
+  std::vector<Caller> callers_;  // callers, in the order of their connections
 };
 
 }  // namespace syncopate

@@ -12,7 +12,8 @@
 namespace syncopate {
 namespace {
 
-// The directions of proofs. A change of what proofs cover changes these texts.
+// The directions of proofs. If proofs cover other bytes in a later version, these texts must
+// change.
 constexpr std::string_view kCaller = "syncopate caller 1";
 constexpr std::string_view kListener = "syncopate listener 1";
 

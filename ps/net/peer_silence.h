@@ -1,4 +1,4 @@
-// Decides when a silent peer is lost. A peer whose heartbeats do not arrive may be dead, stopped or
+// Decides when a silent peer is lost. If no heartbeats of a peer arrive, it may be dead, stopped or
 // without a CPU, and the observing thread itself may be without a CPU. Pure: the caller passes the
 // time. The membership of synchronous tasks and the control sockets of ps use it.
 #pragma once
@@ -47,8 +47,8 @@ struct LostPeer {
 // was not scheduled for 0 s; its process is stopped".
 std::string describe(const LostPeer& lost);
 
-// The silence of one peer. Neither time in which the observer or another thread of its process did
-// not run nor time in which the kernel gave the peer no CPU counts as silence. The timeout for the
+// The silence of one peer. Two kinds of time do not count as silence: while the observer or another
+// thread of its process did not run, and while the kernel gave the peer no CPU. The timeout for the
 // remaining silence:
 //   - `timeout` if the process has ended or is stopped,
 //   - 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, and if the

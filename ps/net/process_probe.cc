@@ -25,7 +25,7 @@ struct ProcText {
   int error = 0;  // a value of errno
 };
 
-// Reads a file of /proc whose text is shorter than 4 KiB: one read(2) returns all of it.
+// Reads a file of /proc. Its text must be shorter than 4 KiB: one read(2) returns all of it.
 ProcText read_proc_file(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return {"", errno};
@@ -59,7 +59,7 @@ ProcessStat read_process_stat(const std::string& path) {
   return found;
 }
 
-// Returns the nanoseconds for which a thread has run, as text: field 1 of schedstat.
+// Returns how many nanoseconds a thread has run, as text: field 1 of schedstat.
 std::string read_run_time(const std::string& thread_folder) {
   const std::string text = read_proc_file(thread_folder + "/schedstat").text;
   return text.substr(0, text.find(' '));

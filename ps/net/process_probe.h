@@ -21,10 +21,11 @@ enum class ProcessState : std::uint8_t {
   kUnobserved,
 };
 
-// Returns the name by which a ProcessProbe of another task finds a process of this machine, usually
-// the caller's own: the boot id, the namespaces of process ids and of the network, the process id
-// and its start time. Empty where /proc does not show the process. The network namespace is part of
-// the name because a link between two namespaces can break while both processes are alive.
+// Returns the name of a process of this machine, usually the caller's own. A ProcessProbe of
+// another task finds the process by it. The name has the boot id, the namespaces of process ids and
+// of the network, the process id and its start time. Empty where /proc does not show the process.
+// The network namespace is part of the name because a link between two namespaces can break while
+// both processes are alive.
 std::string process_name(std::int64_t pid);
 
 // Looks at one process. One thread only. Source: proc(5), files stat and schedstat of each thread.

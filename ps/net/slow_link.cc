@@ -20,7 +20,7 @@ constexpr double kHighestRate = 1000.0e9;
 constexpr double kChunkSeconds = 1e-3;
 constexpr double kSmallestChunk = 2048;
 constexpr double kLargestChunk = 65536;
-// The time by which a busy machine may wake a thread too late.
+// How late a busy machine may wake a thread.
 constexpr double kSlackSeconds = 10e-3;
 constexpr double kLeastSlack = 16384;
 constexpr double kHeldWithoutRate = 32 << 20;

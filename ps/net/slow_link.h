@@ -27,7 +27,7 @@ double parse_link_delay(const std::string& text);
 double parse_link_rate(const std::string& text);
 
 // One direction of a task's link, shared by all its connections. Bytes leave one after another at
-// the link's rate, in the order in which they were read, and arrive `delay` later.
+// the link's rate, in the order of reading, and arrive `delay` later.
 class SlowLink {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -286,7 +286,7 @@ void ControlServer::exchange_messages() {
     busy = false;
     for (const wire::MessageT& reply : duties_.take_replies()) {
       busy = true;
-      report_ended_steps();  // those of a snapshot, before its SnapshotDone
+      report_ended_steps();  // the steps in a snapshot, before its SnapshotDone
       coordinator_.on_message(own, reply);
     }
     for (const Outgoing& outgoing : coordinator_.take_outgoing()) {

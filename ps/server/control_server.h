@@ -81,8 +81,9 @@ class ControlServer {
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
   // Routing ids of lost workers: a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
-  // The refusals of connections whose task another process has taken, by routing id. Such a process
-  // may have sent one more Hello, with its declaration, which must not take the task back.
+  // The refusals of processes that lost their task to another process, by routing id of the
+  // connection. Such a process may have sent one more Hello, with its declaration. It must not take
+  // the task back.
   std::map<std::string, wire::RefusedT> replaced_;
   // Routing ids of tasks that have been asked for their declaration, and not registered. They send
   // heartbeats already.

@@ -21,8 +21,8 @@
 namespace syncopate::ps {
 
 // StopTimeout is the time that a server which is asked to stop waits for its job to end. Usually
-// the workers are asked to stop as well: they end after their step and a checkpoint, for which the
-// workers need the servers. Used by one thread only. The constructor's arguments outlive it.
+// the workers are asked to stop as well: they end after their step and a checkpoint, and need the
+// servers until then. Used by one thread only. The constructor's arguments outlive it.
 class StopTimeout {
  public:
   // `stop` and `note` are those of run_server().
@@ -44,7 +44,7 @@ class StopTimeout {
 class ControlSocket {
  public:
   // Server 0 listens at the rendezvous, or on options.listening, which is moved from. Any other
-  // server connects to the rendezvous. `stop` and `note` are those of run_server().
+  // server connects to the rendezvous. `stop` and `note`: see run_server().
   ControlSocket(ServerOptions& options, const DataService& data, const ServerDuties& duties,
                 const std::function<bool()>& stop,
                 const std::function<void(const std::string&)>& note);
@@ -65,7 +65,7 @@ class ControlSocket {
   void check_stop(bool has_job, bool has_workers) { stop_timeout_.check(has_job, has_workers); }
 
  private:
-  // Calls poll(2) for the descriptors in `polled` and those of the socket.
+  // Calls poll(2) for the descriptors in `polled` and the socket's descriptors.
   void poll_with_socket(std::vector<pollfd>& polled, std::chrono::milliseconds timeout) const;
 
   const DataService& data_;

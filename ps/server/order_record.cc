@@ -66,7 +66,7 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
 
-// Computes the checksum of a struct whose last field is the checksum.
+// Computes the checksum of a struct. The checksum is the struct's last field.
 template <typename Bytes>
 std::uint32_t checksum_within(const Bytes& bytes) {
   return checksum_of(

@@ -1,7 +1,7 @@
-// The order in which a shard applied gradients and sent values, as --record writes it: one file per
-// start of a shard. Together with the seed and the declaration the record determines the run bit
-// for bit: it holds which worker computed which batch from which versions, and in which order
-// gradients arrived.
+// The record that --record writes: the order of the gradients that a shard applied and of the
+// values that it sent, one file per start of a shard. Together with the seed and the declaration
+// the record determines the run bit for bit: it holds each batch's worker, the versions that the
+// worker read, and the order of the gradients' arrival.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct OrderHeader {
 
 struct OrderEntry {
   enum class Kind : std::uint16_t {
-    kWritten = 1,  // the values were replaced: by initial values or those of a snapshot
+    kWritten = 1,  // the values were replaced by initial values or a snapshot's values
     kApplied = 2,  // a push was applied; under kSync all pushes of an update share version_after
     kAnswered = 3  // values were sent to a worker
   };

@@ -44,7 +44,7 @@ class SegmentMapper {
   void map(Request request);
 
  private:
-  // A request whose worker has not sent its descriptor.
+  // A request of a worker that has not sent its descriptor.
   struct Waiting {
     Request request;
     SegmentCall call;

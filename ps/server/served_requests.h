@@ -25,7 +25,7 @@ struct ServedRequest {
   int bucket = 0;    // number of the bucket in the job
   wire::PushT push;  // a pull has sequence 0
   std::vector<zmq::message_t> frames;
-  std::vector<float> aligned;  // the copy of a gradient whose frame was not aligned
+  std::vector<float> aligned;  // the copy of a gradient; used if its frame is not aligned
   Tensor answer;               // empty if the values go to a segment
   // The segment is kept, since the shard may write there after the worker has left.
   std::shared_ptr<const MappedSegment> segment;

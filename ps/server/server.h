@@ -36,15 +36,15 @@ struct ServerOptions {
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // file of the order of pushes; empty: none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // The longest time between admission and readiness of a worker, in which it reads its data, and
-  // the first worker writes the initial values.
+  // The longest time between admission and readiness of a worker. During this time it reads its
+  // data, and the first worker writes the initial values.
   std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   // How long the job waits for workers to reconnect when no worker is left.
   std::chrono::milliseconds worker_timeout = std::chrono::seconds(5);
   // True: a server that ends is restarted by the launcher. False: its end fails the job.
   bool servers_return = false;
-  // Likewise for workers, before all tasks have registered.
+  // The same for a worker that ends before all tasks have registered.
   bool workers_return = true;
   bool uses_segments = true;  // use the shared memory of workers on this host
   // The limit of bytes of unanswered pushes over all workers, and of answers. Limits beyond the

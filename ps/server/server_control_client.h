@@ -17,7 +17,7 @@ namespace syncopate::ps {
 // A ServerControlClient is used by one thread only.
 class ServerControlClient {
  public:
-  // `stop` and `note` are those of run_server(). The arguments outlive this object.
+  // `stop` and `note`: see run_server(). The arguments outlive this object.
   ServerControlClient(ServerOptions& options, DataService& data, ServerDuties& duties,
                       const std::function<bool()>& stop,
                       const std::function<void(const std::string&)>& note);

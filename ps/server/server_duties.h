@@ -26,12 +26,12 @@ class ServerDuties {
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // On server 0: the function returns the coordinator's part of a snapshot whose variables are
+  // On server 0: the function returns the coordinator's part of a snapshot after the variables were
   // copied; nothing if the snapshot was given up. Called by take_replies().
   using SaveJob = std::function<std::optional<std::vector<std::byte>>(std::uint64_t snapshot)>;
   void set_save_job(SaveJob save_job) { save_job_ = std::move(save_job); }
 
-  // Returns the message by which this server registers with the coordinator.
+  // Returns the message that registers this server with the coordinator.
   wire::HelloT hello() const;
   // Returns the numbers of the snapshots that this server has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
@@ -73,15 +73,16 @@ class ServerDuties {
   std::uint32_t incarnation_ = 1;
   std::vector<wire::MessageT> replies_;
   std::optional<wire::SnapshotT> requested_;   // the snapshot being made
-  std::optional<std::uint64_t> roll_back_to_;  // the snapshot whose file is being read
+  std::optional<std::uint64_t> roll_back_to_;  // the snapshot that is being read
   std::string after_roll_back_;                // what becomes of the steps after it, for the note
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };
 
-// Counts the starts of server 0 in a job, in a file beside its snapshots, so that the numbers that
-// it gives out differ from those of earlier starts even if no snapshot was made in between. Returns
-// the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws FileError.
+// Counts the starts of server 0 in a job, in a file beside its snapshots. So the numbers that it
+// gives out differ from the numbers of earlier starts even if no snapshot was made in between.
+// Returns the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws
+// FileError.
 int count_starts(const std::filesystem::path& dir, const std::string& nonce);
 // Removes the file that count_starts() keeps; called when the job is over.
 void reset_start_count(const std::filesystem::path& dir);

@@ -227,7 +227,7 @@ void SnapshotWriter::remove_file(std::uint64_t number) {
 
 void SnapshotWriter::void_file(std::uint64_t number) {
   const std::filesystem::path path = path_of(dir_, index_, number);
-  // The new name is that of a temporary file: one that is left behind is removed at the next start.
+  // The new name is a temporary file's: a file that is left behind is removed at the next start.
   const std::filesystem::path renamed = path.string() + kVoidSuffix;
   std::error_code failed;
   std::filesystem::rename(path, renamed, failed);

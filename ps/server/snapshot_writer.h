@@ -59,9 +59,9 @@ class SnapshotWriter {
     std::vector<std::uint8_t> coordinator;
   };
   void write(Job job);
-  // Returns the number of the snapshot whose file was completed since the last call.
+  // Returns the number of a snapshot if its file was completed since the last call.
   std::optional<std::uint64_t> take_written();
-  // Returns the snapshot whose file could not be written since the last call, because the disk is
+  // Returns a snapshot if its file could not be written since the last call, because the disk is
   // full, no descriptor is left, or another job uses the folder. Complete files stay.
   struct Unwritten {
     std::uint64_t snapshot = 0;
@@ -85,7 +85,8 @@ class SnapshotWriter {
   std::vector<std::uint8_t> read_coordinator(std::uint64_t snapshot) const;
   // Removes the files of this snapshot and of later ones, including a file being written: they are
   // void, and would otherwise replace valid files. The files are renamed at once and removed in the
-  // background: a file of 2 GiB takes half a second, in which the coordinator would not answer.
+  // background: a file of 2 GiB takes half a second, and the coordinator would not answer during
+  // this time.
   void remove_from(std::uint64_t snapshot);
   // Removes all snapshot files of this shard, at the start and at the end of a job.
   void remove_all() { remove_from(0); }
@@ -95,7 +96,7 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void write_file(const Job& job);
-  // Forgets the snapshots whose files were removed, or all if the folder was lost to another job.
+  // Forgets the snapshots without a file, or all if the folder was lost to another job.
   void renew_dir();
   void read_file(std::uint64_t snapshot);
   void save(const Job& job) const;
@@ -120,7 +121,7 @@ class SnapshotWriter {
   bool is_unwanted_ = false;              // the snapshot being written has become void
   std::optional<std::uint64_t> written_;
   std::optional<Unwritten> unwritten_;
-  std::optional<std::uint64_t> wanted_;      // the snapshot whose file is to be read
+  std::optional<std::uint64_t> wanted_;      // the snapshot to read the file of
   std::vector<std::filesystem::path> void_;  // to be removed
   std::optional<SnapshotFile> read_;
   std::optional<std::uint64_t> unreadable_;

@@ -26,7 +26,7 @@ struct WorkerSession {
   std::uint64_t last_push = 0;                   // the highest sequence of its pushes so far
   std::shared_ptr<const MappedSegment> segment;  // worker's shared memory; null: values in frames
   bool is_mapping = false;                       // the segment is being mapped; the welcome follows
-  std::optional<std::uint64_t> mapped_by_call;   // the last call whose segment was asked for
+  std::optional<std::uint64_t> mapped_by_call;   // the last call that asked to map a segment
   bool has_logged_drop = false;
 };
 
@@ -51,8 +51,8 @@ class WorkerSessions {
   WorkerSession* find(const std::string& peer, std::uint64_t token);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
   WorkerSession* find_worker(WorkerId worker);  // of any incarnation
-  // Refuses this incarnation of the worker and earlier ones from now on. Returns the incarnation
-  // whose session has ended because of the call, if any.
+  // Refuses this incarnation of the worker and earlier ones from now on. Returns the incarnation if
+  // the call has ended its session.
   std::optional<std::uint32_t> remove(WorkerId worker, std::uint32_t incarnation);
   void clear();
   // Returns whether a session of this connection has ended: its late messages are no mistake.

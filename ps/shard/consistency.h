@@ -23,9 +23,9 @@ constexpr auto named_values(Consistency /*type*/) {
                     Named{"sync", Consistency::kSync}};
 }
 
-// How a stale gradient is compensated: one whose values have been updated since they were read.
-// Only under kSsp and kAsync, which apply gradients one by one. tau is the version when the
-// gradient is applied minus the version that was read.
+// How a stale gradient is compensated. A gradient is stale if its values have been updated since
+// they were read. Only under kSsp and kAsync, which apply gradients one by one. tau is the version
+// when the gradient is applied minus the version that was read.
 enum class StalenessRule : std::uint8_t {
   kNone,
   // The rule multiplies the learning rate by 1 / tau; unchanged for tau 0 and 1. Source: Zhang et

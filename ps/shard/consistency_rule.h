@@ -29,7 +29,7 @@ class ConsistencyRule {
   // sequence plus `offset`. Does nothing for an incarnation that is active already.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
-  // The numbers from which the clock offset of a joining worker is computed.
+  // The numbers that determine the clock offset of a joining worker.
   struct Standing {
     // Under kSsp: the slowest clock of the other active workers.
     std::optional<std::int64_t> slowest;
@@ -77,8 +77,8 @@ class ConsistencyRule {
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
   // Appends to `chosen`, which must be empty, the positions in `waiting` (in order of arrival) of
   // the pushes that make up the next update of this version. No position: no update is due. kSync:
-  // the first to arrive of all active workers but `backup_workers`, and those of workers that have
-  // left. Other rules: the first push that snapshot_lets_begin() accepts.
+  // the first to arrive of all active workers but `backup_workers`, and all pushes of workers that
+  // have left. Other rules: the first push that snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 
@@ -92,9 +92,9 @@ class ConsistencyRule {
   bool has_reached_limits() const noexcept;
 
   std::vector<WorkerClock> clocks() const;  // by worker, ascending
-  // Returns the clocks without those of workers that have not joined since restore().
+  // Returns the clocks of the workers that have joined since restore().
   std::vector<WorkerClock> joined_clocks() const;
-  // Replaces all known workers by those of the clocks; all are inactive.
+  // Replaces all known workers by the workers of these clocks; all are inactive.
   void restore(std::span<const WorkerClock> clocks);
 
  private:
@@ -113,7 +113,7 @@ class ConsistencyRule {
     std::int64_t clock() const noexcept { return static_cast<std::int64_t>(begun) + offset; }
     bool is_awaited() const noexcept { return is_active && !(rests && begun >= rests_after); }
   };
-  // Returns the position of the first member whose number is `worker` or larger.
+  // Returns the position of the first member with the number `worker` or a larger one.
   std::size_t position_of(WorkerId worker) const noexcept;
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
@@ -121,8 +121,8 @@ class ConsistencyRule {
   // clock, or of whether it is awaited, is made between uncount() and count().
   void count(const Member& member);
   void uncount(const Member& member);
-  // Returns the number of active workers whose pushes of this version an update waits for; 0 when
-  // no worker is active.
+  // Returns how many active workers an update of this version waits for; 0 when no worker is
+  // active.
   std::size_t num_awaited(std::span<const PushRequest> waiting) const;
 
   ConsistencyOptions options_;

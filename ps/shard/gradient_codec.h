@@ -21,7 +21,7 @@ struct CompressionOptions {
 // How workers receive values: exact, or rounded to the nearest bf16.
 enum class ValuesFormat : std::uint8_t { kF32, kBf16 };
 
-// Returns the format of values in a job whose gradients are compressed in this way.
+// Returns the format of values in a job that compresses gradients in this way.
 constexpr ValuesFormat values_format(const CompressionOptions& compression) noexcept {
   return compression.codec == Codec::kBf16 ? ValuesFormat::kBf16 : ValuesFormat::kF32;
 }
@@ -59,7 +59,7 @@ class GradientEncoder {
   GradientEncoder(CompressionOptions options, std::int64_t num_elements);
 
   // Encodes the gradient plus the errors of earlier steps; the result is valid until the next call.
-  // kF32 copies nothing: the bytes are those of `gradient` [num_elements].
+  // kF32 copies nothing: the result refers to the bytes of `gradient` [num_elements].
   // Source: error feedback, Seide et al. 2014, "1-bit SGD", section 2; top-k, Stich et al. 2018,
   // "Sparsified SGD with memory".
   // Throws ShapeError for another length.

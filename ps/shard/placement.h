@@ -34,8 +34,8 @@ PartitionRule parse_partition(std::string_view text, std::string_view what);
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
                          std::int64_t most_parts);
 
-// Returns the first row of part `part` of a variable. Each part has rows / parts rows, the first
-// rows % parts parts one more.
+// Returns the first row of part `part` of a variable. Rows are divided evenly; each of the first
+// `rows % parts` parts has one row more.
 std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part);
 
 struct PlacementOptions {

@@ -22,9 +22,9 @@ class RunningStatistics {
   explicit RunningStatistics(std::vector<float> first, std::size_t most_bytes = kMostBytes);
 
   // Called when the worker's push `sequence` was applied: takes its statistics then, and the
-  // samples it trained in this step. `values` is empty when the push carried no statistics. All
-  // kept statistics have at most `most_bytes`: where those of the workers have more, the average is
-  // one over the workers that came first.
+  // samples it trained in this step. `values` is empty when the push carried no statistics. At most
+  // `most_bytes` of statistics are kept. If the workers send more, the average is taken over the
+  // workers that came first.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.

@@ -94,9 +94,9 @@ class Shard {
   // may be due, and the task's events are there for take_events(). Throws InternalError for a piece
   // that is not under way.
   bool update(const Piece& piece);
-  // Appends the events of all tasks that have ended since the last call. Those of one bucket are in
-  // the order in which they happened, whichever threads did the work: a caller that handles them
-  // under a lock of its own, or in one thread, sees a push applied before it is answered.
+  // Appends the events of all tasks that have ended since the last call. The events of one bucket
+  // are in the order of their occurrence, whichever threads did the work. So a caller that handles
+  // them under a lock, or in one thread, sees a push applied before it is answered.
   void take_events(std::vector<ShardEvent>& events);
   // Calls claim() and update() until the bucket has no work due, then take_events(); for a single
   // thread.
@@ -109,14 +109,14 @@ class Shard {
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
   // and then lets it continue. Only waiting pushes of workers that have left are waited for. Event:
-  // kSnapshotCopied. `target` holds tensors like those of snapshot(), or no slots: slots are not
+  // kSnapshotCopied. `target` holds tensors as snapshot() returns them, or no slots: slots are not
   // copied then. Versions and clocks are filled in. `target` is shared because it may still be
   // written after the caller has given it up. Does nothing unless the last freeze() had this number
   // and no thaw() followed. Throws ShapeError.
   void begin_snapshot(std::uint64_t number, std::span<const WorkerClock> clocks,
                       std::shared_ptr<ShardSnapshot> target);
-  // Withdraws the snapshot: pushes wait no longer, and buckets whose copy has not begun are not
-  // copied. A copy that has begun still ends with its event.
+  // Withdraws the snapshot: pushes wait no longer, and no further bucket is copied. A copy that has
+  // begun still ends with its event.
   void thaw();
 
   // The functions below require that no other thread uses the shard, except element_range() and

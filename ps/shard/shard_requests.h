@@ -23,7 +23,7 @@ struct PushId {
   std::uint64_t sequence = 0;
 };
 
-// Memory of a worker for a bucket's values: [bucket] f32, or [bucket] bf16 of a shard whose values
+// Memory of a worker for a bucket's values: [bucket] f32, or [bucket] bf16 if the shard's values
 // have ValuesFormat::kBf16. (Such a shard writes rounded values to f32 memory too.)
 struct AnswerMemory {
   AnswerMemory() = default;

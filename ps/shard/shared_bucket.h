@@ -70,7 +70,8 @@ class SharedBucket {
   std::uint64_t version() const noexcept { return version_; }
   const BucketTask& task() const noexcept { return task_; }
 
-  // These functions do what those of the same names in Shard do, which has checked all lengths.
+  // These functions do the same as the functions of Shard with these names. Shard has checked all
+  // lengths.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
   ConsistencyRule::Standing standing(WorkerId worker, std::uint32_t incarnation,
@@ -85,7 +86,7 @@ class SharedBucket {
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
 
-  // A part of the task under way, whose number is task().id: elements [begin, end) of the bucket.
+  // A part of the task under way (number task().id): elements [begin, end) of the bucket.
   struct Part {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -120,7 +121,7 @@ class SharedBucket {
   bool set_version(std::uint64_t version);
 
  private:
-  // The values that a worker computes with, of which delay compensation needs a copy.
+  // A copy of the values that a worker computes with, for delay compensation.
   struct ReadCopy {
     std::uint32_t incarnation = 0;
     std::uint64_t version = 0;  // 0: no values yet
@@ -130,7 +131,7 @@ class SharedBucket {
   void add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
   // Queues a read of values for a push that asks for them.
   void answer_later(const PushRequest& push);
-  // Drops the waiting reads for which `is_void` holds.
+  // Drops the waiting reads that satisfy `is_void`.
   void cancel_reads(const std::function<bool(const Destination&)>& is_void);
   // Moves the worker's clock to this push.
   void advance(const PushId& id);

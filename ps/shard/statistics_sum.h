@@ -14,15 +14,15 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Only statistics that arrived before those of a lower worker are
-// kept.
+// Used by one thread at a time. Statistics are kept only until all lower workers' statistics have
+// arrived.
 class StatisticsSum {
  public:
   explicit StatisticsSum(int workers) : workers_(workers) {}
 
   // Takes the statistics of a worker in this round, weighted by `samples`; rounds ascend. `values`
-  // is empty for 0 samples, else as long as those of the other workers. Statistics that are known
-  // or of an earlier round change nothing. Returns the average when the last worker's have come,
+  // is empty for 0 samples, else as long as the other workers' values. Statistics that are known or
+  // of an earlier round change nothing. Returns the average when the last worker's have come,
   // unless no worker has samples.
   std::optional<std::vector<float>> add(WorkerId worker, std::uint64_t round, std::int64_t samples,
                                         std::vector<float> values);
@@ -36,7 +36,7 @@ class StatisticsSum {
 
   int workers_;
   std::uint64_t round_ = 0;
-  WorkerId next_ = 0;               // the lowest worker whose statistics are not added yet
+  WorkerId next_ = 0;               // the lowest worker without added statistics
   std::map<WorkerId, Part> early_;  // of workers after `next_`
   std::vector<double> sum_;
   double samples_ = 0.0;

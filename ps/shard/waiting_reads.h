@@ -25,13 +25,13 @@ struct Destination {
 // Used by one thread at a time.
 class WaitingReads {
  public:
-  // Adds a read whose values must include the worker's pushes up to `after`.
+  // Adds a read. Its values must include the worker's pushes up to `after`.
   void add(const Destination& read, std::uint64_t after);
   // Called when the rule has advanced the worker's clock.
   void on_advanced(WorkerId worker);
   // Appends the reads that the rule lets pass to `due`, in order of arrival, and removes them.
   void take_due(const ConsistencyRule& rule, std::vector<Destination>& due);
-  // Removes the reads for which `is_void` holds, and returns them in order of arrival.
+  // Removes the reads that satisfy `is_void`, and returns them in order of arrival.
   std::vector<Destination> remove_if(const std::function<bool(const Destination&)>& is_void);
   void clear();
 
@@ -45,7 +45,7 @@ class WaitingReads {
 
   std::uint64_t arrivals_ = 0;
   Reads unchecked_;                         // may have become due since they were last checked
-  std::map<WorkerId, Reads> by_worker_;     // wait for a push of their own worker
+  std::map<WorkerId, Reads> by_worker_;     // wait for a push of the same worker
   std::map<std::int64_t, Reads> by_clock_;  // wait until the slowest worker is at this clock
 };
 

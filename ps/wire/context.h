@@ -1,5 +1,5 @@
 // ZeroMQ's context, which owns its I/O threads, the frames of messages, and what becomes of
-// ZeroMQ's errors. Contexts, sockets and frames are those of cppzmq (zmq.hpp).
+// ZeroMQ's errors. Contexts, sockets and frames are cppzmq's (zmq.hpp).
 #pragma once
 
 #include <atomic>

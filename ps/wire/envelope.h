@@ -23,7 +23,7 @@ bool is_greeting(const MessageT& message) noexcept;
 // A message that was received, with its header decoded.
 struct Received : Envelope {
   MessageT header;
-  bool is_of_job = true;  // false: a greeting whose caller does not know the socket's nonce
+  bool is_of_job = true;  // false: a greeting; its caller does not know the socket's nonce
 };
 
 }  // namespace syncopate::ps::wire

@@ -27,8 +27,8 @@ class GreetingAnswers {
 
   // Takes the seal off a Hello or a DataHello, and sets is_of_job of `message`. `connection`: the
   // descriptor of the connection that the message came over. The routing id alone would not do:
-  // callers may choose theirs. Nor would the descriptor: messages of a connection that has closed
-  // may come behind those of the next connection with its descriptor.
+  // callers may choose theirs. Nor would the descriptor: messages of a closed connection may come
+  // behind messages of the next connection with its descriptor.
   GreetingStep take(Received& message, int connection);
   // A connection with this descriptor has opened: what was known of an earlier one is forgotten.
   // Called before its messages are taken. A connection that closes is kept until then, because its
@@ -40,7 +40,7 @@ class GreetingAnswers {
 
  private:
   const std::string nonce_;
-  // By descriptor and routing id, of the connections whose callers have called.
+  // By descriptor and routing id, of the connections that have called.
   std::map<std::pair<int, std::string>, GreetingListener> listeners_;
 };
 

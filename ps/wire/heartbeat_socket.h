@@ -23,10 +23,10 @@
 
 namespace syncopate::ps::wire {
 
-// The functions are those of Socket, for one thread besides the heartbeat thread: the owner. It
-// calls one of them at least a few times per second. No heartbeats are sent once the owner has
-// called none for kOwnerTimeout, until it does: a task whose control thread hangs, for example on a
-// file system without a server, is lost to its peers.
+// Has the functions of Socket, for one thread besides the heartbeat thread: the owner. It calls one
+// of them at least a few times per second. No heartbeats are sent once the owner has called none
+// for kOwnerTimeout, until it does. So a task is lost to its peers if its control thread hangs, for
+// example on a file system without a server.
 //
 // A mutex lets the heartbeat thread use the same ZeroMQ socket: a thread that only passed messages
 // on would cost two switches of threads per lease. Source: zmq_socket(3), "Thread safety": a socket
@@ -48,7 +48,7 @@ class HeartbeatSocket {
   std::optional<Received> receive();
   // An event ends the watch of the peer of a DEALER.
   std::optional<LinkEvent> link_event();
-  // Returns the end of the message about a DEALER whose peer, at this endpoint, did not answer:
+  // Returns the end of the message about a DEALER after its peer, at this endpoint, did not answer:
   // why, and what to look at. May take a second.
   std::string why_no_answer(const Endpoint& endpoint) const;
   void log_dropped(Envelope& message, const std::string& problem);
@@ -60,15 +60,15 @@ class HeartbeatSocket {
   // process_name() of the peer. `peer`: "" for the only peer of a DEALER.
   void watch(const std::string& peer, std::chrono::nanoseconds timeout, const std::string& process);
   void forget(const std::string& peer);
-  // Returns the watched peers that are lost and of which receive() has returned every message. A
-  // later message of such a peer withdraws the loss.
+  // Returns the watched peers that are lost, but only after receive() has returned all their
+  // messages. A later message of such a peer withdraws the loss.
   std::map<std::string, LostPeer> lost() const;
   // Returns the step of the peer's last heartbeat.
   std::int64_t step(const std::string& peer) const;
   void set_interval(std::chrono::nanoseconds interval);
 
-  // Longer than a task builds its shard or reads a checkpoint. Time in which this process was
-  // stopped or had a thread without a CPU does not count.
+  // Longer than a task builds its shard or reads a checkpoint. Time does not count while this
+  // process was stopped or had a thread without a CPU.
   static constexpr std::chrono::minutes kOwnerTimeout{10};
 
  private:

@@ -21,9 +21,9 @@ enum class LinkChange : std::uint8_t {
   kRetried,  // ZeroMQ will connect again by itself
 };
 
-// Reads ZeroMQ's monitor of a socket. cppzmq's monitor_t keeps to itself the socket that it reads
-// from, whose queue must have no limit and whose descriptor the caller waits for. Used by the
-// socket's thread only; the socket must outlive the monitor.
+// Reads ZeroMQ's monitor of a socket. cppzmq's monitor_t does not give access to the socket that it
+// reads from. This class needs it: the socket's queue must have no limit, and the caller waits for
+// its descriptor. Used by the socket's thread only; the socket must outlive the monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.

@@ -1,5 +1,5 @@
-// The connections of a listening ZeroMQ socket whose callers have not sent a greeting of this job.
-// Any program can connect, and ZeroMQ bounds neither the number of connections nor the bytes of a
+// The connections of a listening ZeroMQ socket that have not sent a greeting of this job. Any
+// program can connect, and ZeroMQ bounds neither the number of connections nor the bytes of a
 // message that it collects. So these connections are closed here beyond some limits.
 #pragma once
 

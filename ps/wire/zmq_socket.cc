@@ -83,7 +83,7 @@ struct Socket::State {
   // for a message that is dropped.
   std::optional<MessageT> header_of(const Envelope& message, std::string& problem) const;
   void log_dropped(Envelope& message, const std::string& problem);
-  // Returns the next message for the owner. Skips those of greetings and invalid ones.
+  // Returns the next message for the owner. Skips greetings and invalid messages.
   std::optional<Received> next_received();
   // Takes the challenge of a new connection if it has come, for an owner that only flushes.
   void look_for_challenge();

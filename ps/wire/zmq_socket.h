@@ -51,7 +51,7 @@ class Socket {
  public:
   // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY set; port 0 lets the system choose
   // (see Listener in ps/net/connection.h). Every connection has a routing id of its own, chosen by
-  // ZeroMQ or by the caller: no caller can take that of a connection which is open. Throws
+  // ZeroMQ or by the caller: no caller can take the routing id of an open connection. Throws
   // UsageError naming a port that is in use.
   static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
                                         const SocketLimits& limits = {});
