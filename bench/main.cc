@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "bench/harness/bench_commands.h"
-#include "bench/ps/peers/ps_peers.h"
+#include "bench/ps/peers/zeromq_peer.h"
 #include "bench/ps/ps_side.h"
 #include "deploy/cli/flag.h"
 #include "deploy/cli/flag_set.h"
@@ -38,9 +38,9 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_step},
     CommandRow{"input", "Measures the samples per second of the input pipeline alone.",
                syncopate::bench::declare_input},
-    CommandRow{"all-reduce", "Measures sums between processes, beside MPI and Gloo.",
+    CommandRow{"all-reduce", "Measures sums between processes, beside MPI.",
                syncopate::bench::declare_all_reduce},
-    CommandRow{"ps", "Measures parameter servers, beside ps-lite and raw transports.",
+    CommandRow{"ps", "Measures parameter servers, beside raw ZeroMQ.",
                syncopate::bench::declare_ps},
     CommandRow{"scaling",
                "Measures one replica with all threads beside several replicas that share them.",

@@ -83,7 +83,7 @@ std::vector<Contestant> start(const AllReduceSides& sides) {
   }
   for (const std::string& line : sides.absent) std::cout << "without " << line << '\n';
   std::cout << "TCP congestion control of the system: " << congestion_control()
-            << "; ours and gloo-reno use reno\n"
+            << "; ours uses reno\n"
             << std::endl;
   return contestants;
 }
@@ -145,10 +145,8 @@ Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
             {.value = "SIZE,...", .separator = ','});
   flags.add("--transport", &options->transports, "transports of our side",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--peers", &options->peers,
-            "other sides: mpi, mpi-jemalloc, gloo-reno, gloo (with the system's congestion "
-            "control) or none",
-            {.value = "NAME,...", .default_text = "all that are built", .separator = ','});
+  flags.add("--peers", &options->peers, "other sides: mpi, mpi-jemalloc or none",
+            {.value = "NAME,...", .default_text = "mpi if it is built", .separator = ','});
   flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "additionally MPI with jemalloc preloaded");
   flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
   flags.add("--json", &options->json_file, "file for the results of every round",

@@ -1,4 +1,4 @@
-// Runs `syncopate-bench all-reduce`, which compares our ring with MPI and Gloo. Every side is a
+// Runs `syncopate-bench all-reduce`, which compares our ring with MPI. Every side is a
 // group of processes on this machine.
 #pragma once
 
@@ -13,7 +13,7 @@ struct AllReduceOptions {
   int ranks = 2;
   std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M", "64M"};
   std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.
-  std::vector<std::string> peers;  // Other libraries to measure; empty: all that are built.
+  std::vector<std::string> peers;  // Other libraries to measure; empty: MPI if it is built.
   bool mpi_jemalloc = false;       // Adds MPI with jemalloc preloaded.
   int rounds = 7;
   double seconds_per_turn = 0.25;

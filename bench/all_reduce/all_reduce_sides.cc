@@ -14,14 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// Returns the folder of the programs that measure other libraries, which lies beside this program.
-fs::path peers_folder() { return own_program().parent_path() / "peers"; }
-
-void require_built(const std::string& program, const std::string& packages) {
-  if (fs::exists(peers_folder() / program)) return;
-  throw UsageError("it is not built here: install " + packages + ", then run cmake again");
-}
-
 std::string find_jemalloc() {
   for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                              "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
@@ -32,7 +24,11 @@ std::string find_jemalloc() {
 }
 
 Words mpi_command(const AllReduceOptions& options, const Words& settings) {
-  require_built("mpi_all_reduce", "openmpi-bin and libopenmpi-dev");
+  const fs::path program = own_program().parent_path() / "peers" / "mpi_all_reduce";
+  if (!fs::exists(program)) {
+    throw UsageError(
+        "it is not built here: install openmpi-bin and libopenmpi-dev, then run cmake again");
+  }
   Words words = {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"};
   if (options.ranks <= usable_cpu_count()) {
     words.insert(words.end(), {"--bind-to", "core"});
@@ -40,42 +36,25 @@ Words mpi_command(const AllReduceOptions& options, const Words& settings) {
     words.emplace_back("--oversubscribe");
   }
   words.insert(words.end(), settings.begin(), settings.end());
-  words.insert(words.end(),
-               {"-n", std::to_string(options.ranks), (peers_folder() / "mpi_all_reduce").string()});
-  return words;
-}
-
-Words gloo_command(const AllReduceOptions& options, const Words& settings) {
-  require_built("gloo_all_reduce", "libgloo-dev");
-  Words words = {"env"};
-  words.insert(words.end(), settings.begin(), settings.end());
-  words.insert(words.end(), {(peers_folder() / "gloo_all_reduce").string(), "--ranks",
-                             std::to_string(options.ranks)});
+  words.insert(words.end(), {"-n", std::to_string(options.ranks), program.string()});
   return words;
 }
 
 struct PeerRow {
   const char* name;
-  bool tcp;
   bool unless_asked;  // whether it is measured if --peers is not given
   Words (*command)(const AllReduceOptions&);
 };
 
 const std::array kPeers = {
-    PeerRow{"mpi", false, true, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
-    PeerRow{"mpi-jemalloc", false, false,
+    PeerRow{"mpi", true, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
+    PeerRow{"mpi-jemalloc", false,
             [](const AllReduceOptions& o) {
               // jemalloc keeps freed memory mapped; without this setting, large messages page-fault
               // again in each call.
               return mpi_command(o, {"-x", "LD_PRELOAD=" + find_jemalloc(), "-x",
                                      "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1"});
             }},
-    PeerRow{"gloo-reno", true, true,
-            [](const AllReduceOptions& o) {
-              const std::string shim = (peers_folder() / "libreno_shim.so").string();
-              return gloo_command(o, {"LD_PRELOAD=" + shim});
-            }},
-    PeerRow{"gloo", true, true, [](const AllReduceOptions& o) { return gloo_command(o, {}); }},
 };
 
 Words own_command(const AllReduceOptions& options, const std::string& transport,
@@ -117,7 +96,7 @@ AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64
     const bool named = std::find(asked.begin(), asked.end(), row.name) != asked.end();
     if (!named && !(options.peers.empty() && row.unless_asked)) continue;
     try {
-      result.sides.push_back({.name = row.name, .tcp = row.tcp, .command = row.command(options)});
+      result.sides.push_back({.name = row.name, .command = row.command(options)});
     } catch (const UsageError& error) {
       const std::string line = std::string(row.name) + ": " + error.what();
       if (named) throw UsageError("--peers " + line);

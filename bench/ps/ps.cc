@@ -12,7 +12,7 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
-#include "bench/ps/peers/ps_peers.h"
+#include "bench/ps/peers/zeromq_peer.h"
 #include "bench/ps/ps_side.h"
 #include "models/base/errors.h"
 #include "models/base/own_program.h"
@@ -33,10 +33,13 @@ void require_one_of(const std::string& flag, const std::string& found,
 std::vector<Contestant> start(const PsOptions& options) {
   const std::string program = own_program().string();
   std::vector<ContestSide> sides = own_ps_sides(options, program);
-  if (options.peers != std::vector<std::string>{"none"}) {
-    PsPeers peers = find_ps_peers(options.peers, program);
-    for (const std::string& line : peers.absent) std::cout << "without " << line << "\n";
-    std::ranges::move(peers.sides, std::back_inserter(sides));
+  if (options.peer != "none") {
+    try {
+      sides.push_back(zeromq_side(program));
+    } catch (const UnavailableError& error) {
+      if (!options.peer.empty()) throw;
+      std::cout << "without " << error.what() << "\n";
+    }
   }
   std::vector<Contestant> contestants;
   for (ContestSide& side : sides) {
@@ -144,8 +147,8 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
             {.value = "NAME,...", .separator = ','});
   flags.add("--consistency", &options->consistency, "consistency rule of our servers",
             {.choices = {"async", "sync"}});
-  flags.add("--peers", &options->peers, "other sides: " + ps_peer_names() + " or none",
-            {.value = "NAME,...", .default_text = "all", .separator = ','});
+  flags.add("--peers", &options->peer, "other side",
+            {.default_text = "zmq if it is built", .choices = {kZeroMqPeer, "none"}});
   flags.add("--idle", &options->idle_seconds,
             "duration of a measurement of idle servers' CPU time before the rounds; 0: none",
             {.unit = "seconds", .least = 0, .most = 100});

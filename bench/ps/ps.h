@@ -1,5 +1,5 @@
 // Runs `syncopate-bench ps`, which compares pushes and pulls between workers and parameter servers
-// with raw transports. Every side is a group of processes on this machine.
+// with raw ZeroMQ. Every side is a group of processes on this machine.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct PsOptions {
   std::vector<std::string> optimizers = {"sgd"};
   std::vector<std::string> compressions = {"none"};  // of our side, as in train --compress
   std::string consistency = "async";
-  std::vector<std::string> peers;  // If empty, all peers take part.
-  int idle_seconds = 0;            // With 0, the CPU time of idle servers is not measured.
+  std::string peer;      // "zmq" or "none"; if empty, zmq if it is built
+  int idle_seconds = 0;  // With 0, the CPU time of idle servers is not measured.
   int rounds = 7;
   double seconds_per_turn = 0.25;
   std::string json_file;
@@ -28,7 +28,7 @@ struct PsOptions {
 };
 
 // Measures each size in turn and prints one table per size. Throws UsageError, UnavailableError
-// (ps_peers.h), and PeerError for a side that fails.
+// (zeromq_peer.h), and PeerError for a side that fails.
 void run_ps(PsOptions options);
 
 // Returns our sides of the contest for these options. Throws UsageError for an unknown name.

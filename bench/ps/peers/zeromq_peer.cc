@@ -1,12 +1,17 @@
+#include "bench/ps/peers/zeromq_peer.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 #include <zmq.hpp>
 
-#include "bench/ps/peers/ends.h"
+#include "bench/harness/bench_commands.h"
+#include "bench/ps/peers/exchange.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -16,11 +21,12 @@ constexpr int kZeroMqTimeoutMilliseconds = 60'000;
 
 void release_nothing(void* /*bytes*/, void* /*hint*/) {}
 
+// Connects a DEALER (worker) and a ROUTER (server) over TCP on loopback. Frames have the size of a
+// chunk and are sent without a copy. The receiver reads from the frames.
 class ZeroMqEnd final : public ExchangeEnd {
  public:
-  ZeroMqEnd(RankGroup& group, bool copies_out)
+  explicit ZeroMqEnd(RankGroup& group)
       : is_worker_(group.rank() == 0),
-        copies_out_(copies_out && is_worker_),
         socket_(context_, is_worker_ ? zmq::socket_type::dealer : zmq::socket_type::router) {
     socket_.set(zmq::sockopt::sndhwm, 0);  // no limit: everything sent in an exchange is queued
     socket_.set(zmq::sockopt::rcvhwm, 0);
@@ -30,10 +36,7 @@ class ZeroMqEnd final : public ExchangeEnd {
     meet(group);
   }
 
-  void prepare(const ExchangeShape& shape) override {
-    chunk_bytes_ = shape.message_bytes;
-    if (copies_out_) block_.assign(shape.bytes, std::byte{0});
-  }
+  void prepare(const ExchangeShape& shape) override { chunk_bytes_ = shape.message_bytes; }
 
   void exchange(std::span<const std::byte> outgoing, const Take& take) override {
     for (std::size_t at = 0; is_worker_ && at < outgoing.size(); at += chunk_bytes_) {
@@ -44,7 +47,7 @@ class ZeroMqEnd final : public ExchangeEnd {
       zmq::message_t chunk;
       if (!is_worker_) receive(worker);
       receive(chunk);
-      hand_on(at, {chunk.data<std::byte>(), chunk.size()}, take);
+      take(at, {chunk.data<std::byte>(), chunk.size()});
       if (is_worker_) continue;
       send(std::move(worker), zmq::send_flags::sndmore);
       send(chunk_of(outgoing, at));
@@ -84,27 +87,45 @@ class ZeroMqEnd final : public ExchangeEnd {
     if (!socket_.recv(frame)) throw PeerError("ZeroMQ: nothing came for a minute");
   }
 
-  void hand_on(std::size_t at, std::span<const std::byte> chunk, const Take& take) {
-    if (copies_out_) {
-      if (chunk.size() > block_.size() - at) throw PeerError("ZeroMQ: a frame is too long");
-      std::memcpy(block_.data() + at, chunk.data(), chunk.size());
-      chunk = std::span(block_).subspan(at, chunk.size());
-    }
-    take(at, chunk);
-  }
-
   bool is_worker_;
-  bool copies_out_;
   std::size_t chunk_bytes_ = 0;
-  std::vector<std::byte> block_;
   zmq::context_t context_;
   zmq::socket_t socket_;  // declared after its context, so that it is closed first
 };
 
+// Makes malloc keep freed memory; otherwise large frames page-fault again each time.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
 }  // namespace
 
-std::unique_ptr<ExchangeEnd> make_zeromq_end(RankGroup& group, bool copies_out) {
-  return std::make_unique<ZeroMqEnd>(group, copies_out);
+ContestSide zeromq_side(const std::filesystem::path& program) {
+  const std::filesystem::path shim = program.parent_path() / "peers" / "libreno_shim.so";
+  if (!std::filesystem::exists(shim)) {
+    throw UnavailableError(
+        fmt::format("peer {} needs {}, which is not there; build the target reno_shim", kZeroMqPeer,
+                    shim.string()));
+  }
+  return {.name = std::string(kZeroMqPeer),
+          .tcp = true,
+          .command = {"env", "LD_PRELOAD=" + shim.string(), program.string(),
+                      std::string(kPsPeerRank)}};
+}
+
+void run_ps_peer_rank(int rank) {
+  keep_freed_memory();
+  const auto group = make_rank_group(rank, 2, {std::string(kPsPeerRank)});
+  ZeroMqEnd end(*group);
+  serve_exchanges(*group, end, "ZeroMQ, DEALER and ROUTER, 1 MB frames without a copy, reno");
+}
+
+Command declare_ps_peer_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto rank = std::make_shared<int>(0);
+  flags.add("--rank", rank.get(), "", {.least = 0, .most = 1});
+  return [rank] { run_ps_peer_rank(*rank); };
 }
 
 }  // namespace syncopate::bench
