@@ -31,8 +31,9 @@ class FlagSet {
 
   // Sets the heading in --help of the flags that are added next.
   void begin_group(std::string title) { group_ = std::move(title); }
-  // Adds a flag. `name` is "--epochs", or "DIR" for a value that is read by its position. `help` is
-  // a noun phrase with a unit; the choices and the default are added to it.
+  // Adds a flag. `name` is "--epochs", or "DIR" for a value that is read by its position. `help`
+  // says in one plain phrase, with a unit, what the flag does; the choices and the default are
+  // added to it.
   void add(std::string name, FlagTarget target, std::string help, FlagRules rules = {});
   // Adds --config FILE. The file has a line NAME = VALUE for each flag; a flag on the command line
   // takes precedence.

@@ -8,8 +8,8 @@
 namespace syncopate {
 
 // Sets options.strategy.stages: one for each task of a job, else what --stages or --cut say. Throws
-// UsageError for what contradicts it, for what stages have no use for, and for flags of a pipeline
-// under another strategy.
+// UsageError for flags that contradict this number, for flags that stages do not use, and for flags
+// of a pipeline under another strategy.
 void check_pipeline(const FlagSet& flags, TrainOptions& options);
 
 }  // namespace syncopate

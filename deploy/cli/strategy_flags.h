@@ -13,13 +13,13 @@ namespace syncopate {
 // what they mean together. --local-rank is accepted and ignored.
 void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster);
 
-// Fills options.cluster and what depends on it. Throws UsageError for flags
-// that contradict each other or the environment.
+// Fills options.cluster and what depends on it. Throws UsageError for flags that contradict each
+// other or the environment.
 void check_cluster(const FlagSet& flags, ClusterFlags cluster, const Environment& environment,
                    TrainOptions& options);
 
-// Refuses contradictions between options of consistency, when the cluster is known, with
-// UsageError.
+// Throws UsageError for options of consistency that contradict each other. The cluster must be
+// known.
 void check_consistency(const FlagSet& flags, TrainOptions& options);
 
 }  // namespace syncopate

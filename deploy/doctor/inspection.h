@@ -1,5 +1,5 @@
 // Collects what a task reports: facts about itself and its machine, and the errors that train would
-// find before its first step, with the own checks of train.
+// find before its first step. Train's own checks find them.
 #pragma once
 
 #include <filesystem>

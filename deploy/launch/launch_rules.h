@@ -44,7 +44,7 @@ struct LaunchRules {
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
   // A role that has been stopped (SIGSTOP) for this time is killed if it restarts alone, so that it
   // is started again: the other roles have given it up by then. Before the roles have met, every
-  // role is killed that is stopped so long.
+  // role that is stopped for this time is killed.
   std::chrono::milliseconds stopped_timeout = std::chrono::seconds(5);
   // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// Returns the commands of the roles to start together. It is called before each common start with
-// how often roles have been started again so far: 0 the first time, and more each later time.
+// Returns the commands of the roles to start together. It is called before each common start. The
+// argument is the number of restarts so far: 0 the first time, and more each later time.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
 // Starts the roles with the commands that `plan` returns, and runs until they have ended. Blocks

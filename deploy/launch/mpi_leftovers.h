@@ -1,5 +1,5 @@
-// What an mpirun leaves behind that SIGKILL ended: its session folder and the shared memory of its
-// ranks. The next launch with mpirun removes them.
+// An mpirun that SIGKILL ended leaves its session folder and the shared memory of its ranks behind.
+// The next launch with mpirun removes them.
 #pragma once
 
 #include <sys/types.h>

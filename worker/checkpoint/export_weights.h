@@ -30,8 +30,8 @@ class TrainedTensors {
   std::vector<const TensorEntry*> found_;  // in the file, by index of entries_
 };
 
-// Returns what the network does to a value of its input first, which no weight contains, such as
-// "(x / 255 - mean) / stddev of samples x with mean [0.5] and stddev [0.5]".
+// Returns the normalisation of the network's input, which no weight contains, such as "(x / 255 -
+// mean) / stddev of samples x with mean [0.5] and stddev [0.5]".
 std::string describe_normalization(const Graph& graph);
 
 // Throws UsageError if an export of this checkpoint cannot be written to `out`: the checkpoint

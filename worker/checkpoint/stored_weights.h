@@ -43,7 +43,7 @@ class StoredWeights {
   // for a tensor that is not in the shard that the index names.
   explicit StoredWeights(const std::filesystem::path& path);
 
-  // Of one file; shards have none that is used.
+  // The metadata of one file; not used for shards.
   const FileMetadata& metadata() const noexcept;
   void verify_checksum() const;  // of one file
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }

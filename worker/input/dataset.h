@@ -35,8 +35,8 @@ class Dataset {
   // Reads a sample: fills all its inputs, augmented as `draw` says, and its target. Throws
   // FileError naming file and offset when the sample cannot be read.
   virtual void read(std::int64_t index, const Draw& draw, const SampleView& sample) const = 0;
-  // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample; of a
-  // label map, the class that most pixels have; 0 if the targets are numbers.
+  // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample; for a
+  // label map, the class of most pixels; 0 if the targets are numbers.
   virtual std::int32_t label(std::int64_t index) const = 0;
   // Returns a hash of a sample's stored bytes, and of targets that are numbers, without decoding
   // them. Tasks compare fingerprints, and checkpoints record them.
@@ -54,8 +54,8 @@ class Dataset {
 // Reads a sample and checks its target. Throws as Dataset::read() and check_target().
 void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
                  const SampleView& sample);
-// Throws FileError, naming the sample, if a target that should be a class or a map of classes is
-// none. Numbers are not checked.
+// Throws FileError, naming the sample, if a target should be a class or a map of classes and is
+// not. Numbers are not checked.
 void check_target(const Dataset& dataset, std::int64_t index, std::span<const std::byte> target);
 
 // The splits of the data set that --data names.
@@ -71,7 +71,7 @@ struct DataSplits {
   std::vector<std::string> class_names{};  // by class; empty: the data have no names
   std::string table_columns{};  // to_text(CsvColumns) of csv:; empty: the data are no table
   std::string target_place{};   // where csv: has the targets, "field 5 (label)"; else empty
-  // The end of a message that targets are numbers, where they look like classes; else empty.
+  // Advice at the end of a message, if the targets are numbers that look like classes; else empty.
   std::string classes_advice{};
   bool takes_image_size = false;  // its pictures are decoded, in the size of --image-size
   bool suits_crop_flip = false;   // natural images: mirror images keep their class
@@ -81,8 +81,8 @@ struct DataSplits {
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
-// Which features of a record make a sample; of tfds:, tfrecord: and otbtf:. Empty: the default of
-// the data set.
+// Names of the features of a record that make a sample, for tfds:, tfrecord: and otbtf:. Empty: the
+// data set's default.
 struct RecordFields {
   std::string image;      // --image-feature
   std::string label;      // --label-feature

@@ -40,7 +40,7 @@ Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
                std::int64_t sample_index) noexcept;
 
 // Augments a label map [height, width] in place as apply_draw() augments its image: pixels beyond
-// the map become kUncounted. Of kNone and kCropFlip alone.
+// the map become kUncounted. Only for kNone and kCropFlip.
 void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std::int32_t> labels);
 
 // Returns the random key of a sample. Dropout draws from it (Batch::keys). It is a function of

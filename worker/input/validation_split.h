@@ -11,7 +11,7 @@ namespace syncopate {
 // below 1.
 double parse_split(const std::string& text);
 
-// The numbers of samples in two parts of a data set, both in ascending order.
+// The indices of the samples in two parts of a data set, each in ascending order.
 struct HeldOutSamples {
   std::vector<std::uint32_t> train;
   std::vector<std::uint32_t> validation;

@@ -1,5 +1,5 @@
 // The memory that a run takes at least, before it is taken: `train` refuses a network that cannot
-// fit, which the kernel would otherwise end without a line after minutes of paging.
+// fit. Otherwise the kernel would end the process without a message, after minutes of paging.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 // The memory, in bytes, that a run may take.
 struct HostMemory {
   std::int64_t available = 0;  // to this process now
-  // Of the host or the cgroup, which all tasks of this host share; 0: unknown. What they have taken
-  // so far does not count: it may be this run's.
+  // The memory of the host or the cgroup, which all tasks of this host share; 0: unknown. Memory
+  // that they have taken so far is not subtracted: it may be this run's.
   std::int64_t total = 0;
   int tasks = 1;  // of this run on this host, each with the same network and options
 };

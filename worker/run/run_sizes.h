@@ -52,9 +52,10 @@ int lanes_of(int cpus, int sharing) noexcept;
 int choose_lanes(const TrainOptions& options, const Membership* membership,
                  const CpuLimits& limits = cpu_limits());
 
-// Returns what the input of this task may use where it tunes itself: the CPUs of this task, of
-// which the lanes of CPU replicas, or a thread for each GPU, are the consumer's; and an eighth of
-// the free memory, up to 1 GiB. options: with the lanes that choose_lanes() returned.
+// Returns what the input of this task may use where it tunes itself. It may use the CPUs of this
+// task; the consumer uses a part of them: the lanes of CPU replicas, or a thread for each GPU. It
+// may use an eighth of the free memory, up to 1 GiB. options: with the lanes that choose_lanes()
+// returned.
 Autotune choose_autotune(const TrainOptions& options, const Membership* membership);
 
 // Returns the factor of --learning-rate that --learning-rate-scale stands for. `replicas` and

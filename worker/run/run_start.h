@@ -33,7 +33,7 @@ struct FirstValues {
   std::vector<std::string> notes;  // for the user, such as "resumed from ... at step 40"
 };
 
-// Reads and checks files, and changes none. fresh: from fresh_progress(). like: a snapshot with the
+// Reads and checks files; changes no file. fresh: from fresh_progress(). like: a snapshot with the
 // shapes of values and slots. Throws UsageError when a new run would mix with an older one in its
 // folder, or a checkpoint belongs to another run; FileError when all checkpoints of the folder are
 // damaged, naming the fault of the newest; what load_checkpoint throws.

@@ -40,8 +40,8 @@ struct TrainingSession {
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end
 
-  // Gives a position that the servers went back to the rules of its step, which servers know only
-  // where evaluations are assigned to workers.
+  // Adds the rules of its step to a position that the servers went back to. Servers know the rules
+  // only where evaluations are assigned to workers.
   void roll_back_rules(ps::RunPosition& at);
 };
 

@@ -14,8 +14,8 @@
 
 namespace syncopate {
 
-// Returns the lines of a file without their ends, which are LF, CR LF, or CR in a file without LF.
-// A line goes on behind its end inside a quoted field. One thread only.
+// Returns the lines of a file without their ends: LF, CR LF, or CR in a file without LF. An end
+// inside a quoted field does not end the line. One thread only.
 class CsvLines {
  public:
   // path: of the file, for messages. on_progress: called now and then with the unpacked bytes that
@@ -67,8 +67,8 @@ class CsvSplitter {
   std::deque<std::string> unquoted_;  // the fields that are not as in the line
 };
 
-// Returns the number that is all of a field; nothing if there is none. True and False, in any case,
-// are 1 and 0. Infinity and NaN are no numbers.
+// Returns the number if a field is one as a whole, else nothing. True and False, in any case, are 1
+// and 0. Infinity and NaN are not numbers.
 std::optional<double> parse_csv_number(std::string_view field);
 
 // Returns the place of the first of these letters that is not in a quoted field; npos: none.

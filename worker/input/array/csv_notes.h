@@ -1,5 +1,5 @@
-// What the values of a whole table say about the choice of its columns. Used by the reader of
-// tables.
+// Notes about the choice of a table's columns that follow from all its values. Used by the reader
+// of tables.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ bool first_sample_may_be_header(const CsvTable& table);
 // Returns what the user should know of the columns of a table. Features may number or name the
 // rows. With a label, they may be one-hot, where exactly one of them and the label is 1 in every
 // sample. One feature alone may look like classes: it has few whole numbers, all from 0 or 1 to the
-// largest, each in ten samples on average. That one is noted if neither the header nor the user
-// says which column has the labels. path: of the table's file.
+// largest, each in ten samples on average. Such a feature is noted if neither the header nor the
+// user says which column has the labels. path: of the table's file.
 std::vector<std::string> notes_on_columns(const CsvTable& table, const std::string& path,
                                           const CsvOptions& options);
 

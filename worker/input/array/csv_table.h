@@ -35,14 +35,14 @@ struct CsvOptions {
   std::string data = {};
 };
 
-// Reads a table. The first line with text is a header if none of its fields is a number, or if
-// those that are count the columns and others are words. Columns without a name are left out. Lines
-// end with LF, CR LF or CR; lines without text are skipped; a field may be in double quotes. A
-// label is a whole number from 0 on. path: of the file, for messages. Throws FileError naming path
-// and line: a field that is missing or no finite number, a line with more or fewer fields than the
-// first, a label out of range, no samples; UsageError for a column that the file lacks, for targets
-// that leave no column of features, and for a first line that leaves open what is a header or the
-// label.
+// Reads a table. The first line with text is a header if none of its fields is a number, or if its
+// numbers count the columns and its other fields are words. Columns without a name are left out.
+// Lines end with LF, CR LF or CR; lines without text are skipped; a field may be in double quotes.
+// A label is a whole number from 0 on. path: of the file, for messages. Throws FileError naming
+// path and line: a field that is missing or no finite number, a line with more or fewer fields than
+// the first, a label out of range, no samples; UsageError for a column that the file lacks, for
+// targets that leave no column of features, and for a first line that leaves open what is a header
+// or the label.
 CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions& options);
 
 // Reads the columns of a table that a network predicts from, as find_csv_columns() finds them;

@@ -62,7 +62,7 @@ class BatchRing {
   int ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
   // How many readers fill batches now. For the consumer's thread.
   int readers() const noexcept { return active_; }
-  // How many of them a fixed number of batches ahead allows; 0: that number is tuned.
+  // How many readers a fixed number of batches ahead allows; 0: the number of batches is tuned.
   int most_readers() const noexcept { return most_readers_; }
 
  private:

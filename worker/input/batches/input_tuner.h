@@ -61,12 +61,13 @@ class InputTuner {
  public:
   explicit InputTuner(const InputTunerOptions& options);
 
-  // A reader has made a batch, in `seconds` of its time.
+  // Called when a reader has made a batch in `seconds` of its time.
   void add_batch(double seconds) { batch_.add(seconds); }
-  // The consumer has taken a batch: it asked `step_seconds` after its last batch had arrived, and
-  // waited `waited_seconds`. were_blocked: readers have found no free slot since the last call.
+  // Called when the consumer has taken a batch: it asked `step_seconds` after its last batch had
+  // arrived, and waited `waited_seconds`. were_blocked: readers have found no free slot since the
+  // last call.
   void add_take(double step_seconds, double waited_seconds, bool were_blocked);
-  // No more than `readers` threads can be had.
+  // Called when no more than `readers` threads could be started.
   void limit_readers(int readers);
 
   int readers() const noexcept { return readers_; }

@@ -19,9 +19,9 @@
 
 namespace syncopate {
 
-// Thread-safe. Slots are read and written by pread and pwrite, not mapped: the pages are shared by
-// all processes just so, and a full disk or a file that another process cuts short is a result that
-// can be handled; with a mapping both end the process.
+// Thread-safe. Slots are read and written by pread and pwrite, not mapped: all processes share the
+// pages as they would with a mapping. A full disk, or a file that another process cuts short, is an
+// error that can be handled; with a mapping either would end the process.
 class SampleCache {
  public:
   // Opens the file, creating it and its folder when they are missing. Uses at most limit_bytes of

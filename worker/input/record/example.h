@@ -17,7 +17,7 @@ enum class FeatureKind : std::uint8_t { kEmpty, kBytes, kFloats, kIntegers };
 // Returns "bytes", "float", "int64" or "nothing", as TensorFlow calls the lists.
 std::string_view name(FeatureKind kind) noexcept;
 
-// A feature of an example that is still there. The list of its kind has values, the others none.
+// A feature; valid as long as its example. The list of its kind has values, the others none.
 struct Feature {
   FeatureKind kind = FeatureKind::kEmpty;
   std::size_t count = 0;             // of values

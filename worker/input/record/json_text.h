@@ -9,7 +9,7 @@
 
 namespace syncopate {
 
-// What writes the files of --data tfds:, for messages.
+// The program that writes the files of --data tfds:, for messages.
 inline constexpr std::string_view kTfdsWriter = "TensorFlow Datasets";
 
 // Reads a JSON file and calls `read` with it. writer: what writes such files, for messages. Throws

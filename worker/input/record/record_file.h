@@ -30,7 +30,7 @@ struct RecordPlace {
   friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
 };
 
-// What tells whether a file is the one that was indexed.
+// Tells whether a file is still the one that was indexed.
 struct FileStamp {
   std::int64_t size_bytes = 0;
   std::int64_t modified = 0;  // nanoseconds since 1970
@@ -38,7 +38,7 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-// What a file is, whatever its name.
+// Identifies a file under any of its names.
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

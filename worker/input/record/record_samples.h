@@ -91,8 +91,8 @@ std::string class_names_file(std::string label);
 void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,
                    DataSplits& splits);
 
-// Opens the cache of decoded pictures, as open_picture_cache() does; null if it would be in a
-// folder that could not be written when the records were indexed, which a warning has told.
+// Opens the cache of decoded pictures, as open_picture_cache() does; null if its folder could not
+// be written when the records were indexed. A warning has been logged then.
 std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
                                                std::string_view contents, const ImageOptions& image,
                                                const IndexOptions& index);
