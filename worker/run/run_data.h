@@ -16,8 +16,8 @@ namespace syncopate {
 // samples as text. Throws what the data sets throw.
 std::string describe_samples(const DataSplits& data);
 
-// Describes for a reader where the samples come from and what they are: "data digits: 60000
-// training and 10000 test samples, u8 [28, 28, 1], 10 classes".
+// Describes the samples and their source for a reader: "data digits: 60000 training and 10000 test
+// samples, u8 [28, 28, 1], 10 classes".
 std::string describe_data(const DataSplits& data, const std::string& data_flag);
 
 // Describes the training split alone. A checkpoint keeps this text, because its position in the

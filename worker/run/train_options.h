@@ -35,7 +35,7 @@ constexpr auto named_values(LearningRateScale /*type*/) {
 }
 
 struct TrainOptions {
-  // The values of --model and --data. Of a program with a network and data of its own: the names of
+  // The values of --model and --data. For a program with its own network and data: the names of
   // both, which are empty until the task has opened and made them.
   std::string model = "mnist-cnn";
   NetworkFlags network;  // changes of `model`: --head and --normalize

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// The counts of one class, which add over batches and tasks. Of label maps they count pixels.
+// The counts of one class; they add up over batches and tasks. For label maps they count pixels.
 struct ClassCounts {
   std::int64_t samples = 0;    // samples of the class
   std::int64_t predicted = 0;  // samples taken for the class
@@ -23,8 +23,8 @@ struct ClassCounts {
   std::optional<double> precision() const;
   // The fraction of `samples` that is correct.
   std::optional<double> recall() const;
-  // Intersection over union: `correct` divided by the samples that are of the class or taken for
-  // it.
+  // Intersection over union: `correct` divided by the samples that have the class or are predicted
+  // as it.
   std::optional<double> iou() const;
 };
 
@@ -36,11 +36,11 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t num_classes) : num_classes_(num_classes) {}
 
-  // Counts the samples of a batch: each is taken for the class of its largest logit, the first of
-  // equal ones, as in the metric "accuracy". logits: [N, classes] f32; targets: [N] i32. Of label
-  // maps, [N, H, W, classes] and [N, H, W], the pixels that count.
+  // Counts the samples of a batch. The predicted class has the largest logit, the first of equal
+  // ones, as in the metric "accuracy". logits: [N, classes] f32; targets: [N] i32. For label maps,
+  // [N, H, W, classes] and [N, H, W], counts all pixels but the uncounted.
   void add(const Tensor& logits, const Tensor& targets);
-  // Adds a number of samples of one class that are taken for another one, or the same.
+  // Adds a number of samples of one class that are predicted as another one, or the same.
   void add(std::int32_t target, std::int32_t predicted, std::int64_t count);
 
   // Returns the counts that are not zero, by (target, predicted class). Memory grows with the

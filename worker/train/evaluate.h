@@ -125,9 +125,9 @@ class Evaluator {
   std::string_view stopped_by_;
 };
 
-// Evaluates a snapshot of the variables while training goes on. Used by the worker of an
-// asynchronous job that was appointed to the snapshot. The network is compiled at the first
-// evaluation. One thread only: the thread that uses the backend.
+// Evaluates a snapshot of the variables while training goes on. Used by the worker that an
+// asynchronous job has assigned the snapshot to. The network is compiled at the first evaluation.
+// One thread only: the thread that uses the backend.
 
 class SnapshotEvaluator {
  public:

@@ -44,8 +44,8 @@ struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  // By the metric of early_stop, of stop_at, or the mean IoU or the main metric of the loss, of
-  // which the first that there is.
+  // By the first of these that there is: the metric of early_stop, of stop_at, the mean IoU, the
+  // main metric of the loss.
   bool keeps_best = false;
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }

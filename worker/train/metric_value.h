@@ -1,6 +1,6 @@
-// A value of a loss's main metric, a mean over samples, as lines, metrics files, rules of
-// evaluations and commands show it: "accuracy 98.10%" or "mae 0.0312". Of label maps it is the mean
-// over pixels, and their mean IoU stands beside it.
+// A value of a loss's main metric, such as "accuracy 98.10%" or "mae 0.0312". It is a mean over
+// samples; for label maps it is a mean over pixels, with the mean IoU beside it. Used by lines,
+// metrics files, rules of evaluations and commands.
 #pragma once
 
 #include <optional>

@@ -139,8 +139,8 @@ struct Summary {
   std::optional<DeviceLoad> gpu;           // of this task's GPUs, if the driver tells
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
   std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
-  // Batches that a worker had pushed in part when it died, so that part of them is in the values
-  // twice; 0 for synchronous replicas.
+  // Batches that a worker had pushed in part when it died. That part is in the values twice. 0 for
+  // synchronous replicas.
   std::int64_t repeated_batches = 0;
 };
 

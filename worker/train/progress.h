@@ -86,7 +86,7 @@ struct ProgressOutput {
 
 // Makes a display that redraws one line, at most ten times a second; notes scroll above it.
 std::unique_ptr<ProgressDisplay> make_terminal_progress(ProgressOutput output);
-// Makes a display that writes the notes, and a line of progress every ten seconds; of work besides
+// Makes a display that writes the notes, and a line of progress every ten seconds; for work besides
 // training the first line comes after two seconds. `enabled` false: writes the notes only.
 std::unique_ptr<ProgressDisplay> make_plain_progress(ProgressOutput output, bool enabled);
 

@@ -15,8 +15,8 @@ namespace syncopate {
 class StopSignal {
  public:
   // Blocks the signals for this thread and the threads that it starts later; construct it before
-  // any other thread exists. A signal that the parent process had set to be ignored stays ignored.
-  // further: another signal to receive, or 0. Throws FileError.
+  // any other thread exists. Signals that the parent process ignored stay ignored. further: another
+  // signal to receive, or 0. Throws FileError.
   explicit StopSignal(int further = 0);
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
@@ -32,7 +32,7 @@ class StopSignal {
 
   // Returns a descriptor that is readable when a signal has arrived, for poll(2).
   int descriptor() const noexcept { return descriptor_.get(); }
-  // Returns the signal mask before construction, with which a child process starts.
+  // Returns the signal mask before construction. A child process starts with it.
   const sigset_t& previous_mask() const noexcept { return previous_mask_; }
 
  private:

@@ -31,7 +31,7 @@ struct InComparison {
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
 };
 
-// The value of a flag as the command line takes it; nothing for options without one.
+// The value of a flag as the command line takes it; nothing if the options have no value for it.
 using FlagText = std::optional<std::string>;
 
 struct TrainFlag {
