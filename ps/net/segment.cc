@@ -81,7 +81,7 @@ MappedSegment map_own_segment(int memory, std::int64_t elements, const std::stri
 [[noreturn]] void report_segment_size(const std::string& owner, const std::string& found,
                                       const std::string& expected) {
   throw UsageError(
-      fmt::format("shared memory: that of {} has {}, expected {}; start all tasks with the same "
+      fmt::format("the shared memory of {} has {}, expected {}; start all tasks with the same "
                   "program, model and flags",
                   owner, found, expected));
 }
@@ -94,7 +94,7 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
   // The seal is checked first: a process that can shrink the file could end this one with SIGBUS.
   if (!is_sealed_against_shrinking(memory)) {
     throw FileError(fmt::format(
-        "shared memory: that of {} can be made smaller, expected one sealed against it "
+        "the shared memory of {} can be made smaller, expected one sealed against it "
         "(F_SEAL_SHRINK); start all tasks with the same program, or use --transport tcp",
         owner));
   }
@@ -113,7 +113,7 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
   std::memcpy(&found, mapping.data(), sizeof found);
   if (found.mark != expected.mark || found.nonce != expected.nonce) {
     throw FileError(
-        fmt::format("shared memory: that of {} does not contain this job's nonce; start all tasks "
+        fmt::format("the shared memory of {} does not contain this job's nonce; start all tasks "
                     "with the same program, or use --transport tcp",
                     owner));
   }
