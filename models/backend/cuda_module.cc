@@ -34,8 +34,9 @@ std::string describe_load_error(const std::string& error) {
 
 // Returns whether a device of this compute capability, times 10, runs the code for an architecture
 // as CMAKE_CUDA_ARCHITECTURES names it: "80-real" is machine code, which runs on the same major
-// version from the minor one on, "90a-real" that of one compute capability, "90-virtual" code that
-// the driver compiles, and "90" both. Source: CUDA C++ Programming Guide, "Compute Capabilities".
+// version from the minor one on; "90a-real" is machine code for one compute capability;
+// "90-virtual" is code that the driver compiles; "90" is both. Source: CUDA C++ Programming Guide,
+// "Compute Capabilities".
 bool runs_on(int device, const std::string& architecture) {
   int number = 0;
   const char* const end = architecture.data() + architecture.size();

@@ -47,7 +47,7 @@ class CudaModule {
   // Makes the backend of a GPU. Throws UnavailableError when there is no usable driver, when the
   // device does not exist, or when it does not support the precision.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
-  // Makes the collectives, by rank, of a job whose replicas are all on one device. A sum that takes
+  // Makes the collectives, by rank, of a job with all replicas on one device. A sum that takes
   // longer than `timeout` fails. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.
   virtual std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
       const Device& device, int replicas, std::chrono::nanoseconds timeout) const = 0;

@@ -22,8 +22,8 @@ struct DeviceRank {
   std::chrono::nanoseconds timeout = std::chrono::seconds(600);
 };
 
-// A DeviceCollective sums the gradients of one replica with those of all others. It is used by the
-// replica's thread, except abort(), and must outlive the models that sum through it.
+// A DeviceCollective sums the gradients of one replica with the gradients of all others. It is used
+// by the replica's thread, except abort(), and must outlive the models that sum through it.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;

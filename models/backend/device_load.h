@@ -8,7 +8,7 @@
 namespace syncopate {
 
 struct DeviceLoad {
-  double utilisation = 0.0;       // fraction of time in which a kernel ran, mean over devices
+  double utilisation = 0.0;       // fraction of time that a kernel ran, mean over devices
   std::int64_t memory_bytes = 0;  // largest use of one device, by all processes together
   double watts = 0.0;             // watts of all devices together, mean over time
 };

@@ -28,8 +28,8 @@ struct Batch {
   std::int64_t loss_divisor = 0;
   // Samples that could not be read: replaced by others in training, left out in evaluations.
   std::int64_t num_bad = 0;
-  // [N] i64: a random key per sample, a function of (seed, epoch, sample), from which dropout
-  // draws. Absent, of shape [], where no dropout trains.
+  // [N] i64: a random key per sample, a function of (seed, epoch, sample). Dropout draws its random
+  // numbers from it. Absent, of shape [], where no dropout trains.
   Tensor keys;
 
   // Returns a view of the samples [begin, end).
@@ -97,8 +97,8 @@ class Model {
   // Runs the backward pass of one micro-batch of a step: its gradients are kept, and the next
   // backward() adds them to its own. No bucket of the arena is complete yet.
   virtual void accumulate() = 0;
-  // Records the passes of this model in rows of their own from now on, and returns true, if it
-  // computes on several threads at a time; else the caller records them.
+  // If the model computes on several threads at a time, records its passes in separate rows from
+  // now on and returns true. Otherwise returns false, and the caller records them.
   virtual bool record_passes(Trace& /*trace*/) { return false; }
   // Runs a training step of this batch group by group, without an update, and returns the device's
   // time of each group, in the order of the forward pass. Empty if the device has no clock of its

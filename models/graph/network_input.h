@@ -32,10 +32,10 @@ struct NetworkInput {
 // Returns why a loss does not fit targets of this type, and what to do; empty if it fits.
 std::string why_loss_does_not_fit(LossKind loss, DType target_dtype);
 
-// Adds the last layers of a network: those of input.head, then a dense layer of `classes`. Without
-// a head the only layer is `name`; with one the layers are name.0, name.2, ..., as PyTorch names
-// those of nn.Sequential(Linear, ReLU, Linear). init: distribution of the weights of all of them.
-// last: the layer that gives the classes.
+// Adds the last layers of a network: the layers of input.head, then a dense layer of `classes`.
+// Without a head the only layer is `name`; with one the layers are name.0, name.2, ..., as PyTorch
+// names the layers of nn.Sequential(Linear, ReLU, Linear). init: distribution of the weights of all
+// of them. last: the layer that gives the classes.
 NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
                       const NetworkInput& input, Init init = Init::kGlorotUniform,
                       DenseOp last = {});

@@ -47,8 +47,8 @@ class LineCounter {
   int* line_;
 };
 
-// Parses JSON and notes the line on which each node begins. Refuses a field that is given twice,
-// of which nlohmann_json keeps the last.
+// Parses JSON and notes the line on which each node begins. Refuses a field that is given twice:
+// nlohmann_json would keep the last.
 class JsonReader {
  public:
   JsonReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}

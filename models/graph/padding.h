@@ -4,9 +4,9 @@
 
 namespace syncopate {
 
-// The number of rows or columns of zeros on each side. One number is that of every side. "Same" of
-// TensorFlow has the odd row and column at the bottom and the right; PyTorch's layers pad every
-// side alike.
+// The number of rows or columns of zeros on each side. A single number applies to every side.
+// "Same" of TensorFlow has the odd row and column at the bottom and the right; PyTorch's layers pad
+// every side alike.
 struct Padding {
   constexpr Padding(int each = 0) : Padding(each, each, each, each) {}
   constexpr Padding(int t, int l, int b, int r) : top(t), left(l), bottom(b), right(r) {}

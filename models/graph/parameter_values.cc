@@ -30,8 +30,8 @@ void for_each_index(const Parameter& parameter,
   }
 }
 
-// Returns the limit a of the uniform distribution on [-a, a] from which a parameter's initial
-// values are drawn. Its variance is a * a / 3.
+// Returns the limit a of a parameter's initial values, which are uniformly distributed on [-a, a].
+// The variance is a * a / 3.
 float uniform_limit(const Parameter& parameter) {
   const double fans = parameter.init == Init::kHeUniform
                           ? static_cast<double>(parameter.fan_in)

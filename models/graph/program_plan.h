@@ -39,7 +39,7 @@ struct GroupNeeds {
   std::size_t backward_scratch = 0;  // used during backward only
   int inputs_in_backward = 0;        // backward reads the first this many inputs
   bool output_in_backward = false;   // backward reads the output
-  // The input whose gradient overwrites the first gradient of the group's output; -1: no input.
+  // The gradient of this input overwrites the first gradient of the group's output; -1: no input.
   int gradient_in_place = -1;
   bool takes_two_gradients = false;  // backward itself adds two gradients of the output
 };
@@ -69,7 +69,7 @@ struct ProgramPlan {
       0;  // offset of the loss's input, which stays valid to the end of the program
 };
 
-// Returns the index of the group whose output is `value`.
+// Returns the index of the group that outputs `value`.
 std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value);
 // Returns the readers of group i's output, as pairs (group, index of the input in that group).
 std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
@@ -85,9 +85,9 @@ ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<std::size_t>& value_bytes, bool trains);
 
 struct BucketSchedule {
-  // For each group: the buckets whose values this group is the first to use, in the order of use.
+  // For each group: the buckets that this group is the first to use values of, in the order of use.
   std::vector<std::vector<BucketId>> first_used_by;
-  // For each group: the buckets whose gradients are complete after this group's backward.
+  // For each group: the buckets that have all their gradients after this group's backward.
   std::vector<std::vector<BucketId>> completed_by;
 };
 

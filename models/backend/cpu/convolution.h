@@ -24,10 +24,10 @@ struct Convolution {
   // as in every blocked map, and in the packed weights.
   bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
-  // Returns the format [K, R, S, C / groups] of the weight: that of the arena, unless groups are
-  // joined.
+  // Returns the format [K, R, S, C / groups] of the weight. The arena has it, too, unless groups
+  // are joined.
   dnnl::memory::desc plain_format() const { return plain_format_of(problem.c); }
-  // Returns that format with the channels of zeros behind those of the weight.
+  // Returns that format with the channels of zeros behind the weight's channels.
   dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
   // Returns a primitive's format of weights for the same memory without the channels of zeros: a
   // reorder to it writes them. A reorder from it gives wrong values where the format does not have
@@ -36,8 +36,8 @@ struct Convolution {
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;
 
-  // Return descriptors in which oneDNN chooses the format of the weights and the caller supplies
-  // scratch memory. Throw dnnl::error when oneDNN has no such kernel.
+  // Return descriptors: oneDNN chooses the format of the weights, and the caller supplies scratch
+  // memory. Throw dnnl::error when oneDNN has no such kernel.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine,
                                                     ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,

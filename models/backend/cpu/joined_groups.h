@@ -37,8 +37,8 @@ struct JoinedGroups {
 };
 
 // Returns how many of a convolution's groups are joined, of c to k channels, with `block` channels
-// per block. A depthwise convolution has fast code of its own. Samples whose channels are not
-// blocked have no fast code for groups at all.
+// per block. A depthwise convolution has fast code of its own. Without blocked channels, samples
+// have no fast code for groups at all.
 inline std::int64_t groups_to_join(std::int64_t c, std::int64_t k, std::int64_t groups, int block,
                                    bool is_blocked) {
   if (groups == 1 || (is_blocked && c == groups && k == groups)) return 1;

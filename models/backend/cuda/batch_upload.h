@@ -42,8 +42,8 @@ class BatchUpload {
     PinnedWindow window;
   };
 
-  // Pins the memory of a large batch when it is seen for the second time, as that of a ring of
-  // batches is, and returns whether it is pinned.
+  // Pins the memory of a large batch when it is seen for the second time, and returns whether it is
+  // pinned. A ring of batches uses the same memory again and again.
   bool pin_if_it_returns(const Tensor& batch);
 
   Stream copies_;

@@ -14,17 +14,18 @@
 
 namespace syncopate::cuda {
 
-// BucketSums sums one replica's gradients with those of the others. Its functions except abort()
-// are called by one thread only. They may throw DeviceError, and PeerError once a sum has failed.
+// BucketSums sums one replica's gradients with the gradients of the others. Its functions except
+// abort() are called by one thread only. They may throw DeviceError, and PeerError once a sum has
+// failed.
 class BucketSums : public DeviceCollective {
  public:
-  // Sets the device address of the replica's gradients and the slices (buckets) in which gradients
-  // are summed. Called before the first step.
+  // Sets the device address of the replica's gradients and the slices (buckets) to sum. Called
+  // before the first step.
   virtual void attach(float* gradients, std::span<const Bucket> buckets) = 0;
   // Replaces a bucket's gradients by their sums. The sum starts after the work that `compute` has
   // been given so far and runs beside its later work. All ranks start the buckets in one order.
   virtual void start(BucketId bucket, cudaStream_t compute) = 0;
-  // Makes later work on `compute` wait for the sums of all buckets, each of which was started once.
+  // Makes later work on `compute` wait for the sums of all buckets. Each sum was started once.
   virtual void finish(cudaStream_t compute) = 0;
   // Throws PeerError if the sums were aborted. The caller checks after each wait for the device,
   // because the wait ends both when the device has finished and when sums are aborted.

@@ -23,7 +23,7 @@ int padded_channels(int channels, Precision type) {
   return channels;
 }
 
-// Returns the convolution for which the samples of `input` may be folded, or null.
+// Returns a convolution if the samples of `input` may be folded for it, or null.
 const Node* convolution_to_fold_for(const Graph& graph, NodeId input, Precision precision) {
   const Node* reader = nullptr;
   for (const Node& node : graph.nodes) {

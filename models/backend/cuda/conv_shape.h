@@ -1,5 +1,5 @@
 // The convolution that a library computes for a layer. The first layer is not convolved as it
-// stands: samples have few channels, for which cuDNN has slow engines or none.
+// stands: samples have few channels, and cuDNN's engines for few channels are slow or missing.
 #pragma once
 
 #include <cstdint>

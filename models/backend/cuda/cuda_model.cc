@@ -137,8 +137,8 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
       }
     }
     if (!all_current) refresh_all();
-    // Batch norm's running statistics are uploaded after the values: whether those of the device
-    // are outdated is known only after the versions of the values have been compared.
+    // Batch norm's running statistics are uploaded after the values: only a comparison of the
+    // values' versions shows whether the device's statistics are outdated.
     variables_->upload_state(stream);
     if (runs_without_host()) {
       program_->forward_all(step_);
@@ -229,9 +229,9 @@ void CudaModel::backward(const GradientHook& on_ready) {
   }
 }
 
-// A segment is a range of fused groups whose backward passes are started together: all groups if
-// the host does nothing in between, the groups up to the end of the next bucket if buckets are
-// summed on the device, and one group in all other cases.
+// A segment is a range of fused groups; their backward passes are started together. It has all
+// groups if the host does nothing in between, the groups up to the end of the next bucket if
+// buckets are summed on the device, and one group in all other cases.
 std::size_t CudaModel::begin_of_segment(std::size_t end) const {
   if (!runs_without_host()) return end - 1;
   if (bucket_sums_ == nullptr) return 0;

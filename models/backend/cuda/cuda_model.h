@@ -58,7 +58,7 @@ class CudaModel final : public Model {
   bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Starts the backward pass. is_partial: that of a micro-batch, whose gradients stay on the
+  // Starts the backward pass. is_partial: whether it is a micro-batch's; its gradients stay on the
   // device.
   std::vector<BucketId> start_backward(bool is_partial);
   // Returns the first group of the segment that ends before group `end`. The groups of a segment of

@@ -42,8 +42,8 @@ using StreamEvent = UniqueHandle<EventTraits>;
 void use_device(int index);
 
 Stream make_stream();
-// Makes a CUDA stream whose work precedes that of other streams. Sums of gradients use it, because
-// other replicas wait for them.
+// Makes a CUDA stream with priority over other streams. Sums of gradients use it, because other
+// replicas wait for them.
 Stream make_priority_stream();
 // How the host waits for a CUDA event that records no time: by polling, which returns soonest, or
 // by sleeping, which frees the core.

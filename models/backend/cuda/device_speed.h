@@ -21,8 +21,8 @@ std::chrono::nanoseconds time_on_device(
     cudaStream_t stream, int repeats, const std::function<void()>& work,
     std::chrono::nanoseconds give_up_after = std::chrono::nanoseconds::max());
 
-// Fills device memory with random numbers of either sign between one half and one, whose type is
-// that of `precision`. Zeros would cost less power and so be multiplied faster. Throws DeviceError.
+// Fills device memory with random numbers of either sign between one half and one, stored in the
+// type of `precision`. Zeros would cost less power and so be multiplied faster. Throws DeviceError.
 void fill_with_random_numbers(Buffer& buffer, Precision precision);
 
 // Measures a device's highest rates for a tenth of a second, with 2.5 GiB of device memory. Throws

@@ -9,7 +9,7 @@ namespace {
 template <typename T>
 class BorderedConvolution final : public Convolution {
  public:
-  // bordered: the shape that `inner` convolves, whose map has the zeros already.
+  // bordered: the shape that `inner` convolves. Its map has the zeros already.
   BorderedConvolution(ConvPass pass, const ConvShape& shape, const ConvShape& bordered,
                       std::unique_ptr<Convolution> inner, cudaStream_t stream)
       : pass_(pass),

@@ -1,4 +1,4 @@
-// Convolutions whose padding differs between sides. On an H200, engines of cuDNN 9.19 compute a
+// Convolutions with different padding on their sides. On an H200, engines of cuDNN 9.19 compute a
 // wrong weight gradient for some of them, although cuDNN lists the engines for the shape. So a
 // library only convolves with even padding, and the zeros of the other sides are added to the map
 // beforehand.

@@ -118,9 +118,10 @@ class NvidiaOperations final : public Operations {
   UniqueHandle<BlasTraits> blas_;
   EngineTarget target_;
   std::optional<PlanCache> cache_;
-  // The plans in use, which equal layers share, also those of other programs of as many samples.
+  // The plans in use. Equal layers share them, also layers of other programs with the same number
+  // of samples.
   std::map<Key, std::weak_ptr<const ConvPlan>> plans_;
-  std::set<Key> apart_;  // convolutions whose sums a kernel of ours computes
+  std::set<Key> apart_;  // a kernel of ours computes the sums of these convolutions
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using NvmlDevice = void*;
 struct Utilization {
-  unsigned gpu = 0;  // percent of time in which a kernel ran
+  unsigned gpu = 0;  // percent of time that a kernel ran
   unsigned memory = 0;
 };
 struct Memory {

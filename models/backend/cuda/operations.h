@@ -26,7 +26,8 @@ struct PlanLimits {
 
 // ConvPass is a pass of a convolution: cross-correlation of NHWC maps with KRSC weights, all of one
 // type, with f32 sums; the weights of several groups have channels / groups channels.
-// kForwardWithSums also computes the sums for which a batch norm would read the whole output.
+// kForwardWithSums also computes sums for a batch norm, which would otherwise read the whole
+// output.
 enum class ConvPass : std::uint8_t { kForward, kForwardWithSums, kInputGradient, kWeightGradient };
 std::string_view name(ConvPass pass) noexcept;
 

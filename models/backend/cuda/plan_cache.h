@@ -1,5 +1,5 @@
-// A PlanCache keeps in a file, between runs, which engine was fastest for which operation on which
-// device. choose_engine (plan_choice.h) consults it first. The caller defines the keys.
+// A PlanCache keeps in a file, between runs, the fastest engine of each operation on each device.
+// choose_engine (plan_choice.h) consults it first. The caller defines the keys.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +17,15 @@ namespace syncopate::cuda {
 class PlanCache {
  public:
   // Reads the plan file if there is one. A file that is damaged or has another version counts as
-  // empty, with a warning, and get_or_store() replaces it. device: names the device whose engines
-  // are measured, on this machine.
+  // empty, with a warning, and get_or_store() replaces it. device: names the device on this machine
+  // that engines are measured on.
   explicit PlanCache(std::filesystem::path file, std::string device = "");
 
   std::optional<std::string> find(const std::string& key) const;
   // Excludes the measurements of other processes on this device while the result exists, since they
-  // would make both wrong, and then reads the plan file again, to which others may have added.
-  // Waits up to two minutes, and does not exclude others after that, or where files have no locks.
-  // A measurement within another one is part of its turn.
+  // would make both wrong. Then reads the plan file again: others may have added to it. Waits up to
+  // two minutes, and does not exclude others after that, or where files have no locks. A
+  // measurement within another one is part of its turn.
   class Turn;
   [[nodiscard]] Turn take_turn();
   // Adds the entry `key`: `engine` to the plan file and returns the engine that the file then

@@ -1,4 +1,4 @@
-// Maps a precision to the C++ type in which the values of a program are stored.
+// Maps a precision to the C++ type that stores the values of a program.
 #pragma once
 
 #include <cuda_bf16.h>

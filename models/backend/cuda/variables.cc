@@ -70,7 +70,7 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t compute) {
   const cudaStream_t stream = uploads_.get();
   check_cuda(cudaStreamWaitEvent(stream, last_use_.get()));
   // Host values are newer than the device's after a restore from a checkpoint, which also writes
-  // the host's optimizer slots and batch-norm statistics; those of the device are outdated, too.
+  // the host's optimizer slots and batch-norm statistics; the device's are outdated, too.
   are_slots_stale_ = true;
   is_state_stale_ = true;
   const Bucket& range = arena_.buckets()[b];

@@ -1,8 +1,8 @@
 // DeviceVariables holds a replica's arena and state on its device: the trained values, a copy of
-// the weights in the type of the activations, gradients (in fp16 those of a scaled loss, until they
-// are unscaled or an update has read them), and slots if updates are made on the device. Strategies
-// see the arena on the host: its versions show when values must be copied down, and to_host()
-// copies them up.
+// the weights in the type of the activations, gradients, and slots if updates are made on the
+// device. In fp16 the gradients are scaled as the loss is, until they are unscaled or an update has
+// read them. Strategies see the arena on the host: its versions show when values must be copied
+// down, and to_host() copies them up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -67,8 +67,8 @@ class LossScaler {
 };
 
 // The variables are shared by the models of one replica. One thread only. Values are copied down on
-// a stream of their own while the device computes what does not need them; all other work runs on
-// the given stream.
+// a separate stream while the device computes what does not need them; all other work runs on the
+// given stream.
 class DeviceVariables {
  public:
   // arena and state must outlive the DeviceVariables.
@@ -82,8 +82,8 @@ class DeviceVariables {
   // may still read or write the values. Called before the first refresh() of a forward pass.
   void begin_refresh(cudaStream_t compute);
   bool is_current(BucketId bucket) const;
-  // Copies a bucket's values to the device if those of the host are newer. Later work on `compute`
-  // sees them.
+  // Copies a bucket's values to the device if the host's are newer. Later work on `compute` sees
+  // them.
   void refresh(BucketId bucket, cudaStream_t compute);
   // Makes the device, not the host, apply the optimizer's updates from now on.
   void keep_updates() noexcept { keeps_updates_ = true; }

@@ -180,7 +180,7 @@ struct CpuKernels {
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);
 
-  // Average pooling: the mean of a window, whose padding pixels are zeros.
+  // Average pooling: the mean of a window. Its padding pixels are zeros.
   void (*average_pool)(const float* x, float* y, const PoolShape& shape);
   void (*average_pool_backward)(const float* dy, float* dx, const PoolShape& shape);
 
@@ -200,7 +200,7 @@ struct CpuKernels {
                                  std::int64_t channels);
 
   // ResNet's shortcut: y has every stride-th pixel of x in its first in_blocks blocks, and zeros in
-  // the others. shape.blocks, those of y, is at least in_blocks.
+  // the others. shape.blocks, y's number of blocks, is at least in_blocks.
   void (*shortcut)(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks);
   void (*shortcut_backward)(const float* dy, float* dx, const PoolShape& shape,
                             std::int64_t in_blocks);

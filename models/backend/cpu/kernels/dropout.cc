@@ -1,4 +1,5 @@
-// Dropout. The numbers are those of models/base/random.h, drawn for a vector of counters at a time.
+// Dropout. The random numbers are the same as in models/base/random.h, drawn for a vector of
+// counters at a time.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {

@@ -102,7 +102,7 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(
 }
 
 std::function<void()> ConvolutionEngines::convolution(const ConvPlan& plan) {
-  workspace_ = nullptr;  // frees that of the last engine
+  workspace_ = nullptr;  // frees the last engine's
   workspace_ =
       make_device_buffer(static_cast<std::size_t>(plan.workspace_bytes()), present_device());
   return [this, &plan] {

@@ -1,5 +1,5 @@
 // Chooses cuDNN's engine for one convolution (plan_choice.h): lists the engines, and times them on
-// the present device with arrays of their own.
+// the present device with separate arrays.
 #pragma once
 
 #include <cuda_runtime_api.h>

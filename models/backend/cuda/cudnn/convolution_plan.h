@@ -16,8 +16,8 @@
 
 namespace syncopate::cuda {
 
-// The device for which engines are chosen: a real one, or a description of a device that need not
-// be present. Used by one thread only.
+// The device to choose engines for: a real one, or a description of a device that need not be
+// present. Used by one thread only.
 class PlanTarget {
  public:
   // The cuDNN handle must outlive the PlanTarget and all ConvPlans made for it.
@@ -65,8 +65,7 @@ struct ConvOffers {
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);
-// Returns the plan of the engine whose engine() equals the given name, or no value if cuDNN does
-// not offer the engine.
+// Returns the plan with the given engine(), or no value if cuDNN does not offer the engine.
 std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
                                          const PlanTarget& target, const PlanLimits& limits,
                                          const std::string& engine);

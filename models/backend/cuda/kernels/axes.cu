@@ -1,4 +1,4 @@
-// Sums along the axes of maps, of which a transpose and a mean are cases, and products of maps with
+// Sums along the axes of maps (a transpose and a mean are special cases), and products of maps with
 // the factors of their channels. A thread writes each element once and sums in a fixed order.
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"

@@ -1,4 +1,5 @@
-// Adds zeros around maps and removes borders, for convolutions whose padding differs between sides.
+// Adds zeros around maps and removes borders, for convolutions with different padding on their
+// sides.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"

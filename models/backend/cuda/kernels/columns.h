@@ -76,7 +76,7 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
 // Calls use(first, read(first)) for the rows of a thread, in order, where `first` is the index in
 // the map of the first element of the thread's pack. kRows rows are read before the first of them
 // is used: with one 16-byte load in flight per thread, a multiprocessor waits for memory. The last
-// rows are in a loop of their own, because reads under conditions would need more registers.
+// rows are in a separate loop, because reads under conditions would need more registers.
 template <int kRows, typename Read, typename Use>
 __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& grid,
                                     const Read& read, const Use& use) {

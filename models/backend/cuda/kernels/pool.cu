@@ -16,9 +16,9 @@ __device__ inline Extent inside(int first, int window, int size) {
   return {first < 0 ? -first : 0, first + window > size ? size - first : window};
 }
 
-// Calls body(std::integral_constant<int, size>) for sizes 1 to 3, and with 0 for larger ones. A
-// kernel whose inner loop has a size known to the compiler starts its loads before it uses the
-// first.
+// Calls body(std::integral_constant<int, size>) for sizes 1 to 3, and with 0 for larger ones. If
+// the compiler knows the size of a kernel's inner loop, the kernel starts its loads before it uses
+// the first.
 template <typename Body>
 void with_small_size(int size, const Body& body) {
   switch (size) {

@@ -1,4 +1,4 @@
-// Divides the rows of a map [rows, channels] among groups of threads, each of which computes whole
+// Divides the rows of a map [rows, channels] among groups of threads. Each group computes whole
 // rows: layer norm and softmax.
 #pragma once
 
