@@ -13,12 +13,12 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::chrono::seconds kBarrierTimeout(120);
-// Bounds the seconds for which an algorithm is tried, after warm-up, when one of several must be
+// Bounds the seconds that an algorithm is tried for, after warm-up, when one of several must be
 // chosen.
 constexpr double kTrialSeconds = 0.1;
 constexpr int kFewestTrialCalls = 3;
 constexpr int kMostTrialCalls = 50;
-// Inputs are small whole numbers, whose sums are exact in f32 in any order and over any number of
+// Inputs are small whole numbers. Their sums are exact in f32 in any order and over any number of
 // ranks.
 constexpr std::int64_t kPeriod = 256;
 

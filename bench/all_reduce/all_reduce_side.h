@@ -29,10 +29,10 @@ class Reducer {
 };
 
 // Rank 0 prints {"event": "ready", ...} with `description`. All ranks then serve the command `run
-// BYTES ITERATIONS`, to which rank 0 answers {"event": "steps", "seconds": [...], "algorithm":
-// ...}; each time is that of the slowest rank. The inputs are rewritten before every call and the
-// result is checked after the last. Returns at `quit` or at the end of the input. Throws PeerError
-// for a wrong sum or a lost rank, UsageError for an unknown command.
+// BYTES ITERATIONS`. Rank 0 answers {"event": "steps", "seconds": [...], "algorithm": ...}; each
+// time is the slowest rank's. The inputs are rewritten before every call and the result is checked
+// after the last. Returns at `quit` or at the end of the input. Throws PeerError for a wrong sum or
+// a lost rank, UsageError for an unknown command.
 void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description);
 
 }  // namespace syncopate::bench

@@ -49,7 +49,7 @@ class PsJobServer {
   std::jthread thread_;  // last, because the thread uses the other members
 };
 
-// A worker whose gradients are constant, so that every update changes a value by an equal amount.
+// A worker with constant gradients, so that every update changes a value by an equal amount.
 class PsJobWorker {
  public:
   // Joins the job: returns when all tasks are connected and the initial values have arrived. Throws

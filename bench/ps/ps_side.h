@@ -10,10 +10,10 @@
 
 namespace syncopate::bench {
 
-// The subcommand that serves commands until the input ends, and its arguments. The answer to
-// `run ...` (peers/exchange.h) has the seconds of each exchange of worker 0, then those of worker
-// 1, and so on. The answer to `idle SECONDS` has the CPU seconds that each server of an idle job
-// used in that time. Values are checked after every run.
+// The subcommand that serves commands until the input ends, and its arguments. The answer to `run
+// ...` (peers/exchange.h) has the seconds of each exchange of worker 0, then of worker 1, and so
+// on. The answer to `idle SECONDS` has the CPU seconds that each server of an idle job used in that
+// time. Values are checked after every run.
 inline constexpr std::string_view kPsRank = "ps-rank";
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job);
 

@@ -17,7 +17,7 @@ namespace syncopate::bench {
 std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs);
 
 // Returns the rows of the table as C++ text below a heading line, such as "{32, 32, 16, kWinograd,
-// kDirect, kWinograd},". Shapes for which direct convolution wins in every pass are left out.
+// kDirect, kWinograd},". A shape is left out if direct convolution wins in every pass.
 std::string format_rows(const std::vector<AlgorithmRow>& rows);
 
 // Prints the measurements of convolutions and replaces FILE by a rename. Throws FileError, and

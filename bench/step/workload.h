@@ -1,5 +1,6 @@
-// Defines what a benchmark trains: the settings each network is usually quoted with, and random
-// samples that are in memory from the start, so that only the step is measured, or those of --data.
+// Defines what a benchmark trains: the settings that each network is usually quoted with, and its
+// samples. They are the samples of --data, or random ones that are in memory from the start, so
+// that only the step is measured.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct Workload {
 std::vector<std::string_view> workload_models();
 // Returns these and "file:NET.json", for flags beside which --data says what a sample is.
 std::vector<std::string_view> workload_models_and_files();
-// Returns the workload of a model. That of a network file has no samples until with_data() gives it
-// some. Throws UsageError for an unknown model.
+// Returns the workload of a model. If the model is a network file, the workload has no samples
+// until with_data() gives it some. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 
 // Builds the network for the workload's samples. Throws UsageError if it has none, and what

@@ -15,7 +15,7 @@ namespace syncopate::bench {
 struct WorkloadData {
   std::string flag;  // the value of --data; empty: random samples in memory
   int input_threads = 1;
-  TrainOptions run;  // of which the data have image and cache_dir
+  TrainOptions run;  // the data take image and cache_dir from it
 };
 
 // Adds --data, --cache-dir, --input-threads and the flags of pictures, and sets their defaults.

@@ -35,7 +35,7 @@ class Measurement {
  public:
   Measurement(RankGroup& group, ExchangeEnd& end) : group_(group), end_(end) {}
 
-  // Returns the seconds of each exchange. Only those of the worker are meaningful.
+  // Returns the seconds of each exchange. Only the worker's are meaningful.
   std::vector<double> run(const ExchangeShape& shape, int exchanges) {
     prepare(shape);
     const std::span<const std::byte> outgoing = outgoing_.bytes();

@@ -51,10 +51,10 @@ class ExchangeEnd {
 };
 
 // Rank 0 prints {"event": "ready", ...} with `description`. Both ranks then serve `run ...`
-// (above), to which rank 0 answers {"event": "steps", "seconds": [...]} with the worker's seconds
-// of each exchange. One uncounted exchange precedes them, and one exchange after them is checked at
-// both ends. Returns at `quit` or at the end of the input. Throws PeerError for wrong bytes or a
-// lost rank, UsageError for an unknown command.
+// (above). Rank 0 answers {"event": "steps", "seconds": [...]} with the worker's seconds of each
+// exchange. One uncounted exchange precedes them, and one exchange after them is checked at both
+// ends. Returns at `quit` or at the end of the input. Throws PeerError for wrong bytes or a lost
+// rank, UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
 
 // Measures exchanges of one size by all contestants in turns. Rounds::sides[s] is contestant s's.
