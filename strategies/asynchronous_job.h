@@ -19,7 +19,7 @@ namespace syncopate {
 struct JobStatus {
   std::int64_t step = 0;     // number of updates applied, also before a resume
   std::int64_t samples = 0;  // number of samples in these updates, also before a resume
-  // Sums over all batches trained: of their mean losses, and of the samples' main metric.
+  // Sums over all trained batches: of the batches' mean losses, and of the samples' main metric.
   double loss = 0.0;
   double metric = 0.0;
   int live_workers = 0;

@@ -1,6 +1,6 @@
-// Step reports on their way between replicas: a report as f32 elements in front of the gradient
-// block, so that it is summed together with the last bucket, and what replicas derive from the
-// blocked times in the reports.
+// Carries step reports between replicas. A report is stored as f32 elements in front of the
+// gradient block, so that it is summed together with the last bucket. From the blocked times in the
+// reports PeersWait derives how long a replica waited for others.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ inline constexpr int kMostReplicasInStep = 1024;
 
 // Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, the loss is exact to
 // 2^-42 and metrics to 2^-28. A loss or metric that is negative, not finite or too large (2^84 and
-// 2^56) is read back as not finite. Of blocked_seconds a sum of trailers keeps the least, to within
-// a fifth.
+// 2^56) is read back as not finite. A sum of trailers has the least of their blocked_seconds, to
+// within a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
 // Reads the trailer of one replica, or a sum of several. Returns the sum of their reports.
 StepReport read_trailer(std::span<const float> trailer);

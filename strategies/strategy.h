@@ -81,8 +81,8 @@ class Strategy {
   virtual std::span<Replica> replicas() noexcept = 0;  // the replicas of this process
   virtual int replicas_in_sync() const noexcept = 0;   // number of gradients in one update
   virtual InputShard input_shard() const noexcept = 0;
-  // The share of this task's replicas in an evaluation. Another one where replicas of several tasks
-  // train a batch together.
+  // The share of this task's replicas in an evaluation. It differs from input_shard() if tasks
+  // train all samples together, as the stages of a pipeline do.
   virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;

@@ -19,8 +19,8 @@ bool has_map(const std::filesystem::path& dir);
 // Returns the names of the clusters of the map in the folder. Throws FileError.
 std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 
-// Returns the step time of the map in the folder; empty if there is no map, or one of an earlier
-// version, which did not keep it.
+// Returns the step time of the map in the folder; empty if there is no map, or if the map does not
+// say it.
 std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 
 class MapFile {

@@ -38,7 +38,7 @@ struct PresetRow {
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
-// The flags of compare that a preset has itself. It is refused beside them.
+// The flags of compare that a preset sets itself. They are refused beside --preset.
 inline constexpr std::array kFlagsOfPresets = {
     "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
     "--budget",     "--updates",  "--seconds"};

@@ -22,7 +22,8 @@ struct SharedTrainFlags {
   bool has(const std::string& flag) const;  // whether the user gave the flag
 };
 
-// Returns the flags of train; those that compare sets in each run itself say what to type instead.
+// Returns the flags of train. A flag that compare sets in each run itself is refused and says what
+// to type instead.
 std::vector<RestFlag> shared_rest_flags(SharedBy command);
 
 // Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that

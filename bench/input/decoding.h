@@ -22,7 +22,7 @@ struct JpegFile {
 // files are left out. Throws UsageError if there are none, and what the data set throws.
 std::vector<JpegFile> read_jpeg_files(const Dataset& pictures, std::size_t most);
 
-// Each of these decodes all files once, as colours, and returns the seconds.
+// Each function below decodes all files once, as colours, and returns the seconds.
 
 // Decodes by the calls of libjpeg's manual: a memory source and one row after the other.
 double decode_with_libjpeg(const std::vector<JpegFile>& files);

@@ -15,7 +15,7 @@
 namespace syncopate::bench {
 
 struct PlannedStage {
-  std::string last_node;    // the node behind which it ends
+  std::string last_node;    // the stage ends behind this node
   double work = 0.0;        // part of the multiply-adds of the network
   double idle_share = 0.0;  // part of a step that passes without computing
   StageMemory memory;
@@ -28,8 +28,8 @@ struct PlannedPipeline {
   double step_seconds = 0.0;
   std::vector<PlannedStage> stages;
 
-  // The idle share of each of as many equal stages, if messages take no time. Source: Huang et al.
-  // 2019, "GPipe", section 2.3.
+  // The idle share that each stage would have if all did equal work and messages took no time.
+  // Source: Huang et al. 2019, "GPipe", section 2.3.
   double idle_share_of_equal_stages() const noexcept;
 };
 

@@ -29,7 +29,7 @@ struct PlanVerdict {
   // The row with the most samples per second, among those that `train` has and that are not one
   // process with more than options.workers_per_machine workers; null if there is none.
   const PlanRow* fastest = nullptr;
-  // The row to recommend, which is one that `fastest` may be and is not too stale; null if no row
+  // The row to recommend: it meets the conditions of `fastest` and is not too stale; null if no row
   // qualifies. With time_to_target, a shorter time to target is better. Otherwise more samples per
   // second are better, among the rows with an efficiency of at least one half if there are any. A
   // synchronous strategy within 10 % of the best row is preferred, because its gradients are not

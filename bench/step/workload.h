@@ -31,7 +31,8 @@ struct Workload {
 
 // Returns the networks that have a workload.
 std::vector<std::string_view> workload_models();
-// Returns these and "file:NET.json", for flags beside which --data says what a sample is.
+// Returns these networks and "file:NET.json", for commands with --data, which says what a sample
+// is.
 std::vector<std::string_view> workload_models_and_files();
 // Returns the workload of a model. If the model is a network file, the workload has no samples
 // until with_data() gives it some. Throws UsageError for an unknown model.

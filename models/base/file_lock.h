@@ -41,8 +41,8 @@ void claim_empty_file(const FileDescriptor& file, std::string_view flag,
                       const std::filesystem::path& path);
 // Takes part in the claim of another task of this run, so that it lasts as long as this one writes.
 void join_claim(const FileDescriptor& file) noexcept;
-// Throws UsageError if a run has claimed the file at `path`, which is to be replaced. Does nothing
-// for a path without a file, or with one that this user cannot write.
+// Throws UsageError if a run has claimed the file at `path`. Called before the file is replaced.
+// Does nothing for a path without a file, or with one that this user cannot write.
 void require_unclaimed(const std::filesystem::path& path);
 
 }  // namespace syncopate

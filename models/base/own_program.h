@@ -1,6 +1,6 @@
-// Which program this process runs, and how to start it again. /proc/self/exe does not tell where
-// the program was started by calling the C library's loader, as the script of a bundle does
-// (deploy/bundle.sh).
+// Which program this process runs, and how to start it again. /proc/self/exe does not name the
+// program's file if the program was started through the C library's loader, as the script of a
+// bundle does (deploy/bundle.sh).
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,6 @@
-// What the limits of this process on address space and threads leave, for libraries that cannot be
-// told of a lack: ZeroMQ ends the process where a thread cannot start.
+// Tells how much the limits on address space and threads leave to this process. It is checked
+// beforehand because some libraries cannot report a lack: ZeroMQ ends the process if a thread
+// cannot start.
 #pragma once
 
 #include <chrono>
@@ -13,8 +14,8 @@
 
 namespace syncopate {
 
-// Makes a process with a limit on its address space or data (ulimit -v, -d) need less of it, and
-// lets a library that aborts or crashes there end the process with one line and exit code 1. Does
+// Adapts this process to a limit on its address space or data (ulimit -v, -d): it then needs less
+// of it, and if a library aborts or crashes, the process ends with one line and exit code 1. Does
 // nothing without such a limit. Called once, before the first thread starts.
 void adapt_to_limited_address_space();
 

@@ -51,7 +51,8 @@ struct CpuLimits {
   // Returns the quota rounded up, so that its fraction is used too: at least 1, and very many
   // without a quota.
   int of_quota() const noexcept;
-  // Returns the number of CPUs that everything that counts CPUs goes by: the less of both.
+  // Returns the smaller of `affinity` and of_quota(). All code that needs a number of CPUs uses
+  // this one.
   int usable() const noexcept { return std::min(affinity, of_quota()); }
   bool is_lowered_by_quota() const noexcept { return usable() < affinity; }
 };

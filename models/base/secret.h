@@ -15,7 +15,8 @@ std::string random_nonce();
 // hash.
 std::string name_of_nonce(std::string_view nonce);
 
-// Why a task is taken for one of another job, and what to do, for the lines that report it.
+// A text for lines that report a task of another job: the difference between the two, and what to
+// do.
 inline constexpr std::string_view kOtherNonce =
     "the two have different nonces, or one has none; give all tasks the same SYNCOPATE_NONCE "
     "(--nonce goes before it)";

@@ -100,8 +100,8 @@ struct Job {
   std::uint64_t last_snapshot = 0;
   bool is_copying = false;       // a snapshot has begun, and not all servers have copied their part
   bool is_rolling_back = false;  // all servers are rolling back together
-  // Set by restore(): the workers that were disconnected then, or some of them, have not told yet
-  // how many steps ended after the snapshot.
+  // Set by restore(), until all workers that were disconnected then have told how many steps ended
+  // after the snapshot.
   bool awaits_counts = false;
   std::vector<std::uint64_t> restored_pushes;  // by worker, its last push in the snapshot
   std::uint64_t steps_after_snapshot = 0;      // as told so far

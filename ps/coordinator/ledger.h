@@ -49,8 +49,9 @@ class Ledger {
   // Of the batches granted to the worker, `batches` have reached it; the others are granted again,
   // before batches that were not granted yet.
   void keep(WorkerId worker, std::span<const SampleRange> batches);
-  // Grants these batches to the worker, which a ledger granted to it that was lost since. Batches
-  // that are trained, that another worker holds or that this ledger cannot grant are left out.
+  // Grants these batches to the worker again: a ledger that was lost since had granted them to it.
+  // Leaves out batches that are trained, that another worker holds or that this ledger cannot
+  // grant.
   void adopt(WorkerId worker, std::span<const SampleRange> batches);
   // Called when the worker's push was dropped: its batch is granted again.
   void give_back(WorkerId worker, const SampleRange& batch);

@@ -48,10 +48,10 @@ bool is_own_address(const std::string& address);
 std::string loopback_address();
 
 // Returns the endpoint to listen at when other tasks call this machine `host`: the address that
-// `host` is or has. Host "" is every interface, which is returned where other tasks may use another
-// address than this machine sees: a name with several addresses here, with a loopback address (a
-// machine's own name in /etc/hosts) or with none, and an address that is not this machine's (behind
-// address translation).
+// `host` is or has. Returns host "", which means every interface, if other tasks may use an address
+// that this machine does not see. This is so for a name with several addresses here, with a
+// loopback address (a machine's own name in /etc/hosts) or with none, and for an address that is
+// not this machine's (behind address translation).
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 
 // Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.

@@ -28,7 +28,8 @@ class ObserverClock {
   // Returns the sum of all delays so far.
   std::chrono::nanoseconds delay() const noexcept { return delay_; }
 
-  // A tenth of the time between heartbeats that a timeout of 5 s has: such a delay hides no peer.
+  // A tenth of the time between heartbeats if the timeout is 5 s. A delay this short cannot look
+  // like a lost peer.
   static constexpr std::chrono::milliseconds kTolerance{50};
 
  private:

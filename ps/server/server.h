@@ -21,8 +21,8 @@ struct ServerOptions {
   int index = 0;
   int workers = 1;
   int servers = 1;
-  // The endpoint at which server 0 listens for control connections: where listening_endpoint()
-  // says. So does every server for data, by `host`.
+  // The endpoint of server 0's control socket. Server 0 listens at its listening_endpoint(), and
+  // every server listens for data at the listening_endpoint() of `host`.
   Endpoint rendezvous;
   FileDescriptor listening;        // server 0: may be empty, or a socket listening there
   std::string host = "127.0.0.1";  // the name under which workers reach this server

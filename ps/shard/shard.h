@@ -102,10 +102,11 @@ class Shard {
   // thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
-  // A snapshot is consistent over several shards, and is taken in two steps, under one number from
-  // 1. freeze(): pushes that have not begun wait. Returns the furthest clock of any bucket, by
-  // worker, of the workers that have joined since restore(). The snapshot has no push of a worker
-  // that joins later, whatever other shards have: server 0 counts the batches in its copy by this.
+  // A snapshot is consistent over several shards. It is taken in two steps, freeze() and
+  // begin_snapshot(), under one number from 1. freeze(): pushes that have not begun wait. Returns
+  // the furthest clock of any bucket, by worker, of the workers that have joined since restore().
+  // The snapshot has no push of a worker that joins later, whatever other shards have: server 0
+  // counts the batches in its copy by this.
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
   // and then lets it continue. Only waiting pushes of workers that have left are waited for. Event:

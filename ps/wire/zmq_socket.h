@@ -87,8 +87,8 @@ class Socket {
   // Returns the number of connections that have ended without a greeting of this job.
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
-  // Of a DEALER with a nonce: whether the other end, connected now or in the last connection, did
-  // not answer the greeting. It may be of another version.
+  // For a DEALER with a nonce: returns whether the other end of the present or the last connection
+  // did not answer the greeting. It may be of another version.
   bool lacks_challenge() const noexcept;
   std::int64_t foreign_messages() const noexcept;
 

@@ -21,7 +21,7 @@ struct Place {
   std::string node;
   int local_rank = 0;  // the task's number among the tasks on that node
   // True if the launcher's variables do not tell which node runs this task; `node` and `local_rank`
-  // are then the most usual ones.
+  // are then a guess, the most usual ones.
   bool is_assumed = false;
   bool operator==(const Place& other) const {
     return node == other.node && local_rank == other.local_rank;

@@ -6,8 +6,8 @@
 
 namespace syncopate {
 
-// The functions with an int result return MPI's error code; 0: success. A handle stands for one of
-// MPI, which is a pointer or a number; 0: none.
+// The functions with an int result return MPI's error code; 0: success. A handle stands for a
+// handle of MPI, which is a pointer or a number; 0: none.
 struct MpiCalls {
   using Handle = std::intptr_t;
 

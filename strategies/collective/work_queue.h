@@ -1,7 +1,7 @@
 // A queue of jobs for ranks that share memory, be they threads or processes. Every rank posts each
 // job. Once all ranks have posted a job, any rank that has time claims the next piece of it, until
-// no piece is left. So no rank waits for a thread that the scheduler has suspended while there is
-// work to do. The user of the queue decides what a piece is (shared_memory.cc).
+// no piece is left. So while there is work to do, no rank waits for a thread that the scheduler has
+// suspended. The user of the queue decides what a piece is (shared_memory.cc).
 #pragma once
 
 #include <array>

@@ -24,9 +24,9 @@ struct WaitRules {
   std::chrono::nanoseconds timeout;
 };
 
-// Returns the error of a wait that the end of the job has ended. waited: "rank 0 waited for ...".
-// The job's verdict, which names the task that failed, is added by the caller of the run; another
-// reason is added here.
+// Returns the error for a wait that was interrupted by the end of the job. waited: "rank 0 waited
+// for ...". Adds the reason unless it is the job's verdict, which names the task that failed: the
+// caller of the run adds that one.
 PeerError ended_wait(const Membership& membership, const std::string& waited,
                      const std::string& reason);
 

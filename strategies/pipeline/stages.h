@@ -24,12 +24,13 @@ struct Stage {
 };
 
 // Cuts the network as the options say: behind the nodes `cut`, or, if it is empty, into stages of
-// equal work. origin: what asks for `count` stages, with which a message begins, such as "--stages
-// 3" or "3 tasks". Throws UsageError as the two functions below, and for another number of stages.
+// equal work. origin: what asks for `count` stages, such as "--stages 3" or "3 tasks". Messages
+// begin with it. Throws UsageError as the two functions below, and for another number of stages.
 std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const std::string> cut,
                                  const std::string& origin);
 
-// Returns the origin of the stages of a training, which has one task for each, or one for all.
+// Returns the origin of the stages of a training that has one task for each stage, or one task for
+// all.
 std::string origin_of_stages(int count, bool has_tasks);
 
 // Cuts the network into `count` stages, each with a parameter, so that the largest number of
@@ -45,10 +46,10 @@ std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::str
 // for another order than the network's; for a stage without parameters.
 std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names);
 
-// Returns the names that cut_behind() takes, but for beginnings of names, in forward order.
+// Returns the whole names that cut_behind() takes (it also takes beginnings), in forward order.
 std::vector<std::string> names_to_cut_behind(const Graph& graph);
 
-// Returns the names of the nodes behind which the stages end, but for the last, "conv1, conv2".
+// Returns the names of the last nodes of all stages but the last one, such as "conv1, conv2".
 std::string describe_cut(std::span<const Stage> stages);
 
 }  // namespace syncopate

@@ -1,6 +1,6 @@
 // The figure of a map: a grid, variants x clusters, coloured by the time to the target over the
-// least of the column. Fill is data, a frame is a test: it marks the winner and what cannot be told
-// apart from it.
+// least of the column. Fill is data, a frame is a test: it marks the winner and what cannot be
+// distinguished from it.
 #pragma once
 
 #include "bench/compare/report/strategy_map.h"

@@ -10,14 +10,14 @@
 
 namespace syncopate::bench {
 
-// What to use on which cluster, in at most kMostVerdictWords.
+// Returns what to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
 // Returns the most important warning; one that does not hold on all clusters begins with the name
 // of its cluster.
 std::optional<Fact> map_warning(const StrategyMap& map);
-// What would give an answer where no cluster has one; "" otherwise.
+// Returns what would give an answer if no cluster has one; "" otherwise.
 std::string map_next(const StrategyMap& map);
-// Which variants ended less accurate, in one sentence.
+// Returns one sentence that says which variants ended less accurate.
 std::string map_accuracy(const StrategyMap& map);
 
 // The head of a column and the line under it: "Slow worker" and "one of 8, 4x slower"; for a
@@ -28,7 +28,7 @@ struct ColumnHead {
 };
 ColumnHead column_head(const Outcome& column);
 
-// "Time to 95 % accuracy · 5 seeds · simulated time"
+// Returns the conditions of the map, such as "Time to 95 % accuracy · 5 seeds · simulated time".
 std::string map_setting(const StrategyMap& map);
 
 }  // namespace syncopate::bench

@@ -39,8 +39,8 @@ struct Answer {
   AnswerForm form = AnswerForm::kNotDecided;
   // The rows to use, the soonest first. With kNoDifference and kEqual, all rows.
   std::vector<std::size_t> winners;
-  // The soonest row that is slower than a winner, that winner, the first if possible, and the ratio
-  // of their times.
+  // The soonest row that is shown to be slower than a winner, that winner (the first one if
+  // possible), and the ratio of their times.
   std::optional<std::size_t> next;
   std::size_t reference = 0;
   TimeRatio next_ratio;

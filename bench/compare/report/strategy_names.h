@@ -1,4 +1,4 @@
-// The names of variants for people: what stands at a figure's row, and in a sentence.
+// The names of variants for people, at a figure's row and in a sentence.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace syncopate::bench {
 // Returns such as "Sync, 1 backup worker". A variant with flags of its own, or with a label of its
 // own, keeps its label.
 std::string row_name(const VariantSummary& row);
-// Returns the name with the short one, where a reader would not see that they are the same:
-// "multi-worker-mirrored (all-reduce)".
+// Returns the name, with the short name behind it if a reader could not tell that both mean the
+// same strategy: "multi-worker-mirrored (all-reduce)".
 std::string name_with_short(const VariantSummary& row);
 // Returns such as "1 backup worker" or "ssp:3".
 std::string short_name(const VariantSummary& row);

@@ -1,4 +1,4 @@
-// What a terminal shows of a comparison: its rows, the reasons for doubt and the answer, which
+// Prints a comparison in a terminal: its rows, the reasons for doubt and the answer. The answer
 // stands last, where it is read.
 #pragma once
 

@@ -45,7 +45,7 @@ std::span<const ResolverRow> resolvers() noexcept;
 // Each later source becomes a note. A later source adds one thing that the first one lacks: the
 // place of this task on its host, if both give the task one index in a job of one size. Throws
 // UsageError when
-// - a source is wrong that comes before every complete one,
+// - a source that comes before every complete one is wrong,
 // - the chosen source is not the flags and says that there is one task, while another complete
 //   source says that there are several (each task would train alone),
 // - flags without a rank contradict the chosen source.
