@@ -1,5 +1,5 @@
-// Parts of a value that a file takes out of a sequence become nodes of their own. PyTorch writes
-// x.chunk(3, -1) as SplitToSequence and a SequenceAt for each part.
+// Parts of a value that a file takes out of a sequence become nodes. PyTorch writes x.chunk(3, -1)
+// as SplitToSequence and a SequenceAt for each part.
 #include "deploy/onnx/replaced_nodes.h"
 
 namespace syncopate {

@@ -29,7 +29,7 @@ class RepeatJoiner {
 
  private:
   struct Repeated {
-    std::int64_t axis;  // of the tiled value, one of whose sides the Unsqueeze added
+    std::int64_t axis;  // of the tiled value; the Unsqueeze added this side
     std::int64_t count;
     std::int64_t rank;
   };

@@ -50,9 +50,9 @@ class OnnxConstants {
 
   // Returns null for a value that is not constant.
   const OnnxConstant* find(const std::string& name) const;
-  // Computes the output of a node whose inputs are constants that are not trained, or changes the
-  // shape of one that may be. Returns false, and changes nothing, for other operators and for large
-  // outputs.
+  // Computes the output of a node if all its inputs are constants that are not trained, or changes
+  // the shape of a constant that may be trained. Returns false, and changes nothing, for other
+  // operators and for large outputs.
   bool fold(const proto::onnx::NodeProto& node, const OnnxShapeOf& shape_of);
 
   const OnnxFile& file() const noexcept { return file_; }

@@ -34,13 +34,13 @@ void check_swish(const OnnxAttributes& attributes) {
   if (alpha != 1.0F) throw UsageError(fmt::format("with alpha {}; expected 1", alpha));
 }
 
-// Throws UsageError if a number that a node reads may be trained. Notes a number of which the file
-// does not show it.
+// Throws UsageError if a number that a node reads may be trained. Adds a note if the file does not
+// show it.
 void require_fixed(OnnxReading& net, const NodeProto& node, int index) {
   const OnnxOrigin origin = net.constants.origin(node, index);
   if (origin == OnnxOrigin::kFixed) return;
   const std::string& tensor = net.graph.constant(node, index)->source;
-  // A bound is rarely trained, and programs that simplify files store those of ReLU6.
+  // A bound is rarely trained, and programs that simplify files store the bounds of ReLU6.
   const bool is_kept = node.op_type() == "Clip"
                            ? !net.constants.origins().is_named_as_parameter(node, tensor)
                            : origin == OnnxOrigin::kUnclear;

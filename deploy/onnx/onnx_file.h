@@ -48,7 +48,7 @@ class OnnxFile {
 
  private:
   void check_opset();
-  // Returns the bytes of a tensor's elements, whose number was compared with its shape.
+  // Returns the bytes of a tensor's elements. Their number was compared with the shape.
   std::string bytes_of(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   std::string external_bytes(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   template <typename Stored, typename Values>
@@ -61,9 +61,9 @@ class OnnxFile {
 
 // Returns a text of the file for a message: cut if it is long, and control characters replaced.
 std::string shown_name(const std::string& name);
-// Returns the name of a node for a message; that of its output for a node without one.
+// Returns the name of a node for a message, or the name of its output if the node has none.
 std::string node_name(const proto::onnx::NodeProto& node);
-// Returns names for a message, of which the first few are listed.
+// Returns a list for a message, of the first few names.
 std::string listed_names(const std::vector<std::string>& names);
 // Whether the operator is one of ONNX. Operators of other domains may have the same names.
 bool is_standard(const proto::onnx::NodeProto& node);

@@ -129,7 +129,7 @@ OnnxValue OnnxForms::transposed(const OnnxValue& x, const std::vector<std::int64
     throw UsageError(fmt::format("of {} to the order {}", shown_shape(x), fmt::join(order, ", ")));
   }
   OnnxValue result = in_order(x);
-  // [N, W, C] is a map of one row, whose axes are counted from 0.
+  // [N, W, C] is a map of one row. Its axes are counted from 0.
   if (rank == 3) {
     result.node = build_.transpose(result.node, {0, 2, 1});
     return result;

@@ -35,7 +35,7 @@ struct OnnxValue {
   // The sides H, W, C of the map that the vector was, if its elements have the order H, W, C in the
   // ONNX file, as in networks of Keras, and dense layers read it; empty otherwise.
   Shape channels_last{};
-  // Whether the vector was a map whose elements have the order C, H, W in the ONNX file.
+  // Whether the vector was a map with the order C, H, W in the ONNX file.
   bool was_channels_first = false;
   bool is_positive = false;  // no element is below 0: the output of an activation
   // What the file has done with the map before and the graph has not yet: how often each row was

@@ -37,9 +37,9 @@ class OnnxGraph {
   const Node* only_reader(const Node& node) const;
   const OnnxConstant* constant(const Node& node, int index) const;  // null: the input is none
 
-  // Returns the nodes that the output depends on, each behind those whose outputs it reads. From
-  // then on readers() has these alone, and constants() what depends on stored tensors alone. Throws
-  // FileError for a cycle.
+  // Returns the nodes that the output depends on. A node comes behind the nodes that write its
+  // inputs. From then on readers() has these nodes alone, and constants() has what depends on
+  // stored tensors alone. Throws FileError for a cycle.
   std::vector<const Node*> sort();
 
  private:

@@ -17,13 +17,14 @@ using proto::onnx::NodeProto;
 constexpr std::int64_t kLargestOnnxSide = 1 << 16;
 constexpr std::int64_t kMostOnnxChannels = 1 << 24;
 
-// The order of the input's axes is not stored. Keras, whose files tf2onnx writes, has the channels
-// last, and `export --onnx` has them first; otherwise the first operator that has an order decides.
+// The order of the input's axes is not stored. Keras has the channels last (tf2onnx writes its
+// files), and `export --onnx` has them first; otherwise the first operator that has an order
+// decides.
 OnnxForm form_of_input(const OnnxGraph& graph, const std::string& name, const Shape& shape,
                        std::vector<std::string>& notes) {
   if (shape.size() == 2) return OnnxForm::kVector;
   if (shape.size() == 3) return OnnxForm::kPlane;
-  // Operators whose inputs are [N, C, H, W] in any ONNX file.
+  // Operators that read [N, C, H, W] in any ONNX file.
   constexpr std::array kOfMaps = {"Conv",    "ConvTranspose", "BatchNormalization",
                                   "MaxPool", "AveragePool",   "GlobalAveragePool"};
   const auto is_of_maps = [&](const NodeProto* node) {

@@ -135,7 +135,8 @@ std::vector<float> OnnxLayerWeights::list(const Node& node, int index, std::int6
   return graph_.constants().floats(*list);
 }
 
-// A layer without a bias whose only reader adds a constant for each channel has that bias.
+// A layer without a bias has the constant of its only reader, if that is an Add with one number for
+// each channel.
 std::optional<OnnxLayerWeights::LaterBias> OnnxLayerWeights::later_bias(
     const Node& node, std::int64_t channels) const {
   const Node* reader = graph_.only_reader(node);

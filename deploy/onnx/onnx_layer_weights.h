@@ -47,7 +47,7 @@ class OnnxLayerWeights {
   Norm norm(const Node& node, std::int64_t size);
   // Returns a bias of zeros for a layer that has none in the file.
   std::vector<float> new_bias(const std::string& layer, std::int64_t size);
-  // Reads `size` values of a constant input whose other sides are 1.
+  // Reads a constant input of one side `size`; other sides must be 1.
   std::vector<float> list(const Node& node, int index, std::int64_t size) const;
 
   // Gives the graph's parameter or state `name` its values.
@@ -91,8 +91,8 @@ class OnnxLayerWeights {
   std::map<std::string, std::vector<float>> weights_;            // by the names of the graph
   std::vector<std::string> layers_with_new_bias_;
   std::vector<std::string> copied_lists_;    // layers with a list that another layer has, too
-  std::vector<std::string> doubtful_norms_;  // whose weight or bias may be a fixed constant
-  std::vector<std::string> unclear_layers_;  // whose weights the exporter computed
+  std::vector<std::string> doubtful_norms_;  // their weight or bias may be a fixed constant
+  std::vector<std::string> unclear_layers_;  // the exporter computed their weights
 };
 
 // Throws UsageError, naming the weight of a node, unless its shape is the expected one.

@@ -27,7 +27,7 @@ std::vector<float> exchanged_axes(const std::vector<float>& values, std::size_t 
   return other;
 }
 
-// Brings rows whose elements have the order H, W, C into the order C, H, W.
+// Brings the elements of rows from the order H, W, C into the order C, H, W.
 std::vector<float> channels_first(const std::vector<float>& values, const Shape& map) {
   const auto pixels = static_cast<std::size_t>(map[0] * map[1]);
   const auto channels = static_cast<std::size_t>(map[2]);
@@ -53,7 +53,7 @@ void check_conv(const OnnxAttributes& attributes) {
   one_size(attributes, "strides", 1);
 }
 
-// Keeps the weights of a convolution of `x`, whose layer is `id`, and sets its output.
+// Keeps the weights of a convolution of `x` and sets its output. id: of the layer in the graph.
 void set_kernel(OnnxReading& net, const NodeProto& node, const std::string& name,
                 const OnnxValue& x, NodeId id, OnnxLayerWeights::Bias bias) {
   net.weights.set(name + ".weight", net.constants.floats(*net.graph.constant(node, 1)));

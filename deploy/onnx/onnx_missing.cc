@@ -97,7 +97,7 @@ void OnnxMissing::find_attention(const std::vector<const Node*>& nodes) {
     for (const std::string& input : node->input()) {
       if (const Node* const each = writer(input)) before.push_back(each);
     }
-    // The sum of two values is that of a block around the attention.
+    // A sum of two values belongs to a block around the attention.
     if (node->op_type() == "Add" && before.size() > 1) continue;
     for (const Node* each : before) {
       if (is_one_of(*each, kInFront) || each->op_type() == "Softmax") open.push_back(each);

@@ -1,5 +1,5 @@
 // Reads a network that PyTorch, Keras or another program wrote as an ONNX file, and turns its
-// operators into those of models/graph. Used by `syncopate convert` alone. Without protobuf
+// operators into operations of models/graph. Used by `syncopate convert` alone. Without protobuf
 // onnx_absent.cc takes the place of the other files.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace syncopate {
 
-// The opsets whose operators are known: 25 is the newest that PyTorch 2.15 writes.
+// The opsets that are known: 25 is the newest that PyTorch 2.15 writes.
 inline constexpr std::int64_t kOldestOpset = 13;
 inline constexpr std::int64_t kNewestOpset = 25;
 
 struct OnnxWeights {
   std::string name;
-  Shape shape;                // in files, as that of PyTorch
+  Shape shape;                // in files, as PyTorch has it
   std::vector<float> values;  // finite
 };
 

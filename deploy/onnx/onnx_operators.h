@@ -16,8 +16,8 @@
 
 namespace syncopate {
 
-// What has been read of a network: the operators take the values of their inputs from it and set
-// those of their outputs.
+// What has been read of a network. An operator takes the values of its inputs from it and sets the
+// values of its outputs.
 struct OnnxReading {
   using Node = proto::onnx::NodeProto;
 
@@ -35,7 +35,7 @@ struct OnnxReading {
   // Returns an input that the network computes. Throws UsageError for a constant, and if something
   // is pending, which only a few operators take over.
   const OnnxValue& value(const Node& node, int index) const;
-  // Returns a value of which something may be pending.
+  // Returns an input, also with something pending.
   const OnnxValue& pending_value(const Node& node, int index) const;
   void set(const Node& node, OnnxValue result) { values[node.output(0)] = std::move(result); }
   // Sets the result to one with the form of an input.

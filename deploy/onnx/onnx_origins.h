@@ -26,7 +26,7 @@ class OnnxOrigins {
  public:
   explicit OnnxOrigins(const OnnxFile& file);
 
-  // Whether the file is PyTorch's, whose parameters are stored tensors and never Constant nodes.
+  // Whether PyTorch wrote the file: its parameters are stored tensors and never Constant nodes.
   bool is_of_pytorch() const { return is_of_pytorch_; }
   // Returns what a stored tensor of floats is. reader: the node that has it as an input.
   // is_one_number: whether it stands where a number may, such as in front of a Mul; for the weights
@@ -34,7 +34,7 @@ class OnnxOrigins {
   OnnxOrigin of(const proto::onnx::NodeProto& reader, const std::string& tensor,
                 bool is_one_number) const;
   // Whether the file names a tensor as a parameter of the program. Programs that simplify files
-  // store fixed numbers, such as the 6 of ReLU6, as tensors with names of their own.
+  // store fixed numbers, such as the 6 of ReLU6, as tensors with new names.
   bool is_named_as_parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
   // Whether a weight or bias of a norm may be the constant of a norm that trains none, such as of
   // scale=False in Keras.

@@ -1,4 +1,4 @@
-// Turns the nodes of an ONNX file into those of a graph, one after the other.
+// Turns the nodes of an ONNX file into nodes of a graph, one after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,8 +64,8 @@ class OnnxReader {
   // Returns the stored tensors that a node computes a constant from and that may be trained.
   std::vector<std::string> trained_inputs(const Node& node) const;
   void note_folded_batch_norms();
-  // Throws UsageError unless the softmax that was dropped is over the channels of its input, which
-  // are those of `last`.
+  // Throws UsageError unless the softmax that was dropped is over the channels of its input, and
+  // `last` has the same channels.
   void check_dropped_softmax(const DroppedActivation& dropped, const OnnxValue& last) const;
 
   OnnxGraph& graph_;

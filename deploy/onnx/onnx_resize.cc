@@ -151,7 +151,7 @@ void add_repeat(OnnxReading& net, const NodeProto& node, const OnnxAttributes& a
   net.set(node, upsampled(net, x, count, Interpolation::kNearest));
 }
 
-// The zeros are those of the convolution or the pool behind them.
+// The convolution or the pool behind a Pad adds the zeros.
 void add_pad(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
   const OnnxValue& x = net.value(node, 0);
   const std::string mode = attributes.text("mode", "constant");

@@ -64,7 +64,7 @@ void add_average_pool(OnnxReading& net, const NodeProto& node, const OnnxAttribu
   OnnxValue x = net.forms.as_map(net.pending_value(node, 0));
   const MaxPoolOp op = window_of(net, node, x, attributes);
   // PyTorch writes an adaptive pool to the size that the map has as a window of one pixel. A Pad in
-  // front of it is that of the next layer.
+  // front of it belongs to the next layer.
   if (op.window == 1 && op.stride == 1 && (op.pad == 0 || x.pad != 0)) {
     return net.set(node, OnnxValue(x));
   }

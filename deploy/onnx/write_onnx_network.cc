@@ -163,7 +163,7 @@ class OnnxWriter {
     return tensor_name;
   }
 
-  // Adds an operator. Its result is that of the node, or a value between if there is a suffix.
+  // Adds an operator. It computes the result of the node, or a value between if there is a suffix.
   NodeProto& add_operator(std::string_view kind, const std::vector<std::string>& inputs,
                           const std::string& suffix = "") {
     NodeProto& added = *onnx().add_node();
