@@ -244,8 +244,8 @@ bool goes_on_in(const std::filesystem::path& dir, const std::vector<PlannedFolde
   });
 }
 
-// Returns the options with the step time of --step-time measure: the one that is kept in the folder
-// where the comparison goes on, so that its runs fit together, or else a new one.
+// Returns the options with the step time of --step-time measure. If the comparison goes on in a
+// folder, its step time is taken, so that all runs fit together; otherwise it is measured.
 CompareOptions with_step_time(CompareOptions options, const DataSplits& data) {
   if (options.clusters.empty() || !options.step_time.is_measured) return options;
   const auto planned = [&](double milliseconds) {

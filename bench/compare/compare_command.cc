@@ -77,8 +77,8 @@ fs::path find_program() {
   return here / "syncopate";
 }
 
-// Returns the flags of train that the variants of a preset set, each once, and the scale of their
-// rates, which they all have as it is.
+// Returns the flags of train that the variants of a preset set, each once, and
+// --learning-rate-scale: a preset always decides about the scale itself.
 std::vector<std::string> train_flags_of(const std::vector<Variant>& variants) {
   std::vector<std::string> flags = {"--learning-rate-scale"};
   for (const Variant& variant : variants) {

@@ -30,10 +30,10 @@ struct RunHead {
   std::string line;  // a JSON object
 };
 
-// Returns what keeps the comparison `planned` out of the folder, in words: another model, data set,
-// target accuracy, budget, clock, fault injection or flag of the runs that are there, or runs that
-// `planned` leaves out. In a folder without runs, comparison.json is compared. "" if the folder has
-// neither, or if `planned` continues its comparison.
+// Returns in words why the comparison `planned` cannot use the folder. Either the runs in the
+// folder have another model, data set, target accuracy, budget, clock, fault injection or flag, or
+// `planned` leaves some of them out. In a folder without runs, comparison.json is compared. "" if
+// the folder has neither, or if `planned` continues its comparison.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
 // The runs that are planned for a folder.

@@ -64,9 +64,9 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   return faults;
 }
 
-// The number of updates over which a scaled learning rate rises from the given one, in a run that
-// is at least twice as long. It is no share of the run: what a warm-up prevents happens in the
-// first updates of a run of any length, and a share of a long run would only delay it.
+// A scaled learning rate rises from the given one over this number of updates, in a run that is at
+// least twice as long. It is no share of the run: the problems that a warm-up prevents arise in the
+// first updates of a run of any length, and a share of a long run would only delay training.
 constexpr std::int64_t kWarmupUpdates = 20;
 
 // Returns how the learning rate grows with the samples of an update. Sources: linearly for gradient

@@ -50,8 +50,8 @@ std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run
 // Throws UsageError for a flag that --replay would not honour.
 void require_flags_of_replay(const SharedTrainFlags& shared);
 
-// Whether the variant has flags that open the data, so that its real runs read other samples than
-// the data that all variants share.
+// Returns whether flags of the variant itself decide how the data are opened. Its real runs then
+// read other samples than the other variants.
 bool has_own_data(const Variant& variant);
 
 // Throws UsageError for a flag of the variant, shared or its own, that the virtual clock cannot

@@ -79,8 +79,8 @@ Curve thin(std::vector<Point> points, std::string_view stroke, std::string_view 
           .name = std::move(name)};
 }
 
-// Draws the ideal, a line at the number of CPUs of the machine, and on top a line through the
-// medians of each series with, at each point, a thin line from minimum to maximum.
+// Draws the ideal and a line at the number of CPUs of the machine. Each series is a line through
+// its medians on top, with a thin line from minimum to maximum at each point.
 NamedPlot scaling_plot(const ScalingTable& table, const std::string& title,
                        const std::string& y_title, const Quantity& quantity, Curve ideal) {
   const std::set<double> counts = cpu_counts(table);

@@ -31,8 +31,9 @@ void sync_folder_of(const std::filesystem::path& path) {
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
 }
 
-// Returns the path that is renamed to: that behind a link. Throws FileError for a device or a
-// folder, which a rename would replace or refuse at the end, and for a folder that is missing.
+// Returns the path to rename to; for a link, the path behind it. Throws FileError for a device or a
+// folder, because a rename would replace the one and refuse the other at the end, and if the path's
+// folder is missing.
 std::filesystem::path target_of(std::filesystem::path path) {
   namespace fs = std::filesystem;
   std::error_code ignored;

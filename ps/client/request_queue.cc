@@ -10,10 +10,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The time after which a shard that has not answered a push is asked whether it has received it.
+// After this time without an answer to a push, the client asks the shard whether it has received
+// the push.
 constexpr milliseconds kProbePush(2000);
-// The time after which a pull, a write or a read without an answer is sent again. Longer than for a
-// push: the messages are larger.
+// After this time without an answer, a pull, a write or a read is sent again. It is longer than for
+// a push: the messages are larger.
 constexpr milliseconds kRepeatRequest(10000);
 
 // Returns whether the request copies variables, at the start or for a snapshot, rather than

@@ -28,8 +28,8 @@ class LeaseQueue {
   void request(int worker, int count);
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
-  // Called when a server has removed a lost worker: if its last push there is of a step that had
-  // not ended, part of that step is in the values, and the batch is trained again.
+  // Called when a server has removed a lost worker. If its last push there belongs to a step that
+  // had not ended, part of that step is in the values; the batch is trained again.
   void on_departed(const wire::WorkerLeftT& departed);
   std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
   // Called when the worker has reconnected and holds these batches; other batches that were granted

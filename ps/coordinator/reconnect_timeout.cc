@@ -11,8 +11,8 @@ namespace {
 // its request to stop, and a task may take seconds to end on a busy machine.
 constexpr std::chrono::milliseconds kReconnectTimeoutWhenStopping = std::chrono::seconds(2);
 
-// The time within which a process that continues after a suspension notices that a connection was
-// closed during the suspension.
+// A process that continues after a suspension notices within this time that a connection was closed
+// during the suspension.
 constexpr std::chrono::milliseconds kDetectionDelay = std::chrono::seconds(1);
 
 }  // namespace

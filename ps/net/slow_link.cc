@@ -25,8 +25,8 @@ constexpr double kSlackSeconds = 10e-3;
 constexpr double kLeastSlack = 16384;
 constexpr double kHeldWithoutRate = 32 << 20;
 constexpr double kMostHeld = 256 << 20;
-// The memory in bytes that a chunk is taken to need besides its content, so that the memory of many
-// small chunks is bounded too.
+// The memory in bytes that a chunk counts for besides its content, so that the memory of many small
+// chunks is bounded too.
 constexpr std::size_t kBytesPerChunk = 128;
 
 bool must_retry() { return errno == EAGAIN || errno == EINTR; }

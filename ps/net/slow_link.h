@@ -21,8 +21,8 @@ struct Link {
   double bytes_per_second = 0.0;  // of the link, in each direction; 0: no limit
   bool is_plain() const noexcept { return delay_seconds == 0.0 && bytes_per_second == 0.0; }
 };
-// Parse the values of --link-delay, such as "1ms", in seconds, and of --link-rate, such as "1gbit",
-// in bytes per second. Throw UsageError, also for values out of range.
+// Parse the values of --link-delay, such as "1ms", and --link-rate, such as "1gbit". The results
+// are seconds and bytes per second. Throw UsageError, also for values out of range.
 double parse_link_delay(const std::string& text);
 double parse_link_rate(const std::string& text);
 

@@ -30,8 +30,8 @@ class ControlServer {
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run();
 
-  // Return the numbers of messages that were dropped because they came from no task of this job,
-  // or had no valid header, and of connections that ended without a greeting of this job.
+  // Return three numbers: dropped messages that came from no task of this job, dropped messages
+  // without a valid header, and connections that ended without a greeting of this job.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   std::int64_t foreign_messages() const { return socket_->foreign_messages(); }
   std::int64_t callers_without_greeting() const { return socket_->callers_without_greeting(); }

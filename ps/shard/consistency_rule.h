@@ -72,8 +72,8 @@ class ConsistencyRule {
   std::optional<std::int64_t> slowest() const noexcept;
   // Returns whether the limits of a snapshot let this push begin; true when no snapshot is taken.
   bool snapshot_lets_begin(const PushId& id) const noexcept;
-  // Returns whether the values have been updated since the worker of this push read them, under a
-  // rule that drops such pushes.
+  // Returns whether the rule drops this push because the values have been updated since its worker
+  // read them.
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
   // Appends to `chosen`, which must be empty, the positions in `waiting` (in order of arrival) of
   // the pushes that make up the next update of this version. No position: no update is due. kSync:

@@ -1,6 +1,6 @@
-// Averages the workers' running statistics (the state of batch norm that is not trained) at the
-// time of a snapshot, where workers have no common step. The owner of the averages, shard 0,
-// reports every push that ended a step.
+// Averages the workers' running statistics (the untrained state of batch norm) for a snapshot, in
+// jobs without a common step of all workers. The owner of the averages, shard 0, reports every push
+// that ended a step.
 #pragma once
 
 #include <cstddef>

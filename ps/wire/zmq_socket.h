@@ -28,9 +28,9 @@ struct SocketLimits {
   // opens (ps/net/greeting.h): Hello and DataHello are the greetings. Without a value, as in tests
   // of the socket itself, connections open without it.
   std::optional<std::string> nonce;
-  // Of a listening socket without a nonce: returns whether a message is a greeting of this job. A
-  // listening socket keeps the connections over which it has received a greeting, and closes those
-  // of other callers beyond the limits.
+  // For a listening socket without a nonce: returns whether a message is a greeting of this job. A
+  // listening socket keeps connections that have sent a greeting, and closes other connections
+  // beyond the limits.
   std::function<bool(const MessageT&)> is_greeting;
 };
 

@@ -168,8 +168,8 @@ ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
   Listener listener =
       inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor)) : Listener(*found);
   const Endpoint endpoint{found ? found->host : "localhost", listener.port()};
-  // Rank 0 compares the node and local rank that a task reports with those that the launcher's
-  // variables give for that rank.
+  // Rank 0 compares the node and local rank that a task reports with the launcher's variables for
+  // that rank.
   const auto is_misplaced = [&](const Hello& other) {
     return contradiction(spec, Role::kWorker, other.index, other.place);
   };

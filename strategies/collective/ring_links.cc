@@ -116,8 +116,8 @@ class RingBuilder {
     if (membership == nullptr) return loopback_address();
     const std::vector<Member>& members = membership->members();
     const std::string& own = members[static_cast<std::size_t>(membership->index())].address;
-    // A task that reached rank 0 over loopback is called by that address on its machine, and by an
-    // address of rank 0's on others.
+    // If a task reached rank 0 over loopback, tasks on its machine call it by the loopback address,
+    // and tasks on other machines by an address of rank 0's.
     const bool is_one_machine = std::ranges::all_of(
         members, [](const Member& member) { return is_loopback(member.address); });
     return listening_endpoint(is_loopback(own) && !is_one_machine ? "" : own, 0).host;

@@ -1,5 +1,6 @@
-// One stage of a pipeline at work: its models, its part of the variables, and the order 1F1B in
-// which it computes the micro-batches of a step. The caller gives it hand-overs to its neighbours.
+// One stage of a pipeline at work: its models, its part of the variables, and the order of its
+// computations on the micro-batches of a step (1F1B). The caller gives it hand-overs to its
+// neighbours.
 #pragma once
 
 #include <cstdint>

@@ -35,8 +35,8 @@ struct PairDifference {
   double level = kFamilyLevel;
   double adjusted_p = 1.0;  // the difference is claimed if it is at most `level`
   int seeds = 0;            // number of seeds of the row with fewer seeds
-  // What the numbers above follow from: the test of the runs alone, the variance that the distance
-  // between evaluations adds, and the number of rows that were compared with each other.
+  // The numbers above follow from these: the test of the runs alone, the variance added by the
+  // distance between evaluations, and the number of compared rows.
   WelchTest runs;
   double evaluation_variance = 0.0;
   int means = 2;

@@ -30,8 +30,8 @@ struct Convolution {
   // Returns that format with the channels of zeros behind the weight's channels.
   dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
   // Returns a primitive's format of weights for the same memory without the channels of zeros: a
-  // reorder to it writes them. A reorder from it gives wrong values where the format does not have
-  // the channels in blocks of `block`, which padded_plain_format() is for.
+  // reorder to it writes them. A reorder from it gives wrong values if the format does not have the
+  // channels in blocks of `block`; use padded_plain_format() then.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;

@@ -17,8 +17,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// The plan file, which stores measured engines, consists of the line kHeader, one line "KEY tab
-// ENGINE" per entry, and "end" with the number of entries, which shows that it is complete.
+// The plan file stores measured engines. It consists of the line kHeader, one line "KEY tab ENGINE"
+// per entry, and "end" with the number of entries. The last line shows that the file is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockTimeout(5);
 constexpr std::chrono::seconds kTurnTimeout(120);

@@ -78,8 +78,8 @@ class DeviceVariables {
   DeviceVariables(const DeviceVariables&) = delete;
   DeviceVariables& operator=(const DeviceVariables&) = delete;
 
-  // Orders the later copies of values after all work that `compute` has been given so far, which
-  // may still read or write the values. Called before the first refresh() of a forward pass.
+  // Makes later copies of values wait for all work that `compute` has been given so far: it may
+  // still read or write the values. Called before the first refresh() of a forward pass.
   void begin_refresh(cudaStream_t compute);
   bool is_current(BucketId bucket) const;
   // Copies a bucket's values to the device if the host's are newer. Later work on `compute` sees

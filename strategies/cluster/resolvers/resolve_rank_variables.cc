@@ -147,8 +147,8 @@ std::optional<ClusterSpec> resolve_horovod(const ClusterFlags& /*unused*/,
                                                .local_size = "HOROVOD_LOCAL_SIZE"},
                                               notes);
   if (!spec) return std::nullopt;
-  // The named port belongs to Horovod's own server, on the host where horovodrun runs, which is
-  // rank 0's host when it is the first of the job's hosts. Rank 0 listens at the port after it.
+  // The named port belongs to Horovod's own server on the host of horovodrun. This is rank 0's host
+  // if it is the first of the job's hosts. Rank 0 listens at the port after it.
   const auto host = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_ADDR");
   const auto port_text = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT");
   if (spec->world_size > 1 && host && port_text) {

@@ -29,9 +29,9 @@ class ConvolutionEngines final : private EngineSource {
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      const EngineTarget& target, PlanCache* cache);
 
-  // Returns the plan of the chosen engine, or no value if there is no engine, or, for
-  // kForwardWithSums, if a plain convolution and a kernel of ours that reads its output for the
-  // sums are faster: cuDNN has fewer engines that sum. Called once. Throws DeviceError.
+  // Returns the plan of the chosen engine, or no value if there is no engine. For kForwardWithSums
+  // also returns no value if a plain convolution and a kernel of ours for the sums are faster:
+  // cuDNN has fewer engines that sum. Called once. Throws DeviceError.
   std::optional<ConvPlan> choose();
   // Returns cuDNN's reason why the last engine that failed could not be compiled, or "".
   const std::string& refusal() const noexcept { return refusal_; }

@@ -68,8 +68,8 @@ struct GradientTerms : Maps {
   __device__ void add(std::int64_t first, const Inputs& inputs, const Floats<kWidth>& means,
                       float (&sums)[kSums][kWidth]) const {
     auto gradients = Maps::masked(inputs);
-    // dz is not a template parameter, because the branch comes after all loads. The sums are those
-    // of the rounded dz that the second pass reads.
+    // dz is not a template parameter, because the branch comes after all loads. The sums are made
+    // of the rounded dz, because the second pass reads this.
     if (dz != nullptr) {
       store(dz + first, gradients);
       for (int i = 0; i < kWidth; ++i) gradients[i] = to_float(from_float<T>(gradients[i]));
