@@ -1,6 +1,8 @@
 // syncopate-bench step prints the milliseconds of one training step (forward, backward, update) on
 // samples in memory. A peer that trains an equal network with equal batch size, optimizer and
 // number of threads may take turns with it.
+#include <fmt/format.h>
+
 #include <array>
 #include <cstdint>
 #include <iostream>
@@ -27,8 +29,8 @@
 #include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
-#include "worker/run/run_data.h"
 #include "worker/run/device_list.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_devices.h"
 
 namespace syncopate::bench {
@@ -149,7 +151,7 @@ std::pair<std::string, json> profile_groups(const StepOptions& options, Workload
   for (std::size_t i = 0; i < times.size(); ++i) {
     profiles.push_back({.time = std::move(times[i]), .bytes = bytes[i]});
   }
-  return {describe_groups(profiles), groups_json(ours.graph(), profiles)};
+  return {describe_groups(ours.graph(), profiles), groups_json(ours.graph(), profiles)};
 }
 
 Result measure(const StepOptions& options, const Workload& workload) {

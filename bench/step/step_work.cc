@@ -1,11 +1,11 @@
 #include "bench/step/step_work.h"
 
 #include <nlohmann/json.hpp>
-#include <variant>
 #include <vector>
 
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
+#include "models/graph/operation_row.h"
 
 namespace syncopate::bench {
 namespace {
@@ -26,46 +26,13 @@ class Count {
 
   void add(std::size_t index) {
     const Node& node = graph_.nodes[index];
+    const OperationRow& row = row_of(node.operation);
     const double out = size(node);
     const double in = node.inputs.empty() ? 0.0 : size(input_of(node));
-    if (const auto* conv = std::get_if<Conv2dOp>(&node.operation)) {
-      const auto channels = static_cast<double>(input_of(node).shape.back());
-      multiply(node, out * conv->kernel_h * conv->kernel_w * channels / conv->groups, in + out);
-    } else if (const auto* transposed = std::get_if<ConvTranspose2dOp>(&node.operation)) {
-      const auto channels = static_cast<double>(node.shape.back());
-      multiply(node, in * transposed->kernel_h * transposed->kernel_w * channels, in + out);
-    } else if (std::holds_alternative<DenseOp>(node.operation)) {
-      multiply(node, out * in, in + out);
-    } else if (std::holds_alternative<MatmulOp>(node.operation)) {
-      multiply(node, out * static_cast<double>(input_of(node).shape.back()), 2.0 * in + out);
-    } else if (std::holds_alternative<BatchNormOp>(node.operation)) {
-      elements_ += 3.0 * out;  // batch norm reads x twice, writes y
-      // Batch norm's backward reads x and dy for its sums, reads both again for dx, and writes dx.
-      elements_ += 5.0 * out;
-    } else if (std::holds_alternative<LayerNormOp>(node.operation)) {
-      elements_ += 7.0 * out;  // x and y; x and dy for the parameters; x, dy and dx
-    } else if (std::holds_alternative<MaxPoolOp>(node.operation) ||
-               std::holds_alternative<AveragePoolOp>(node.operation) ||
-               std::holds_alternative<SliceOp>(node.operation) ||
-               std::holds_alternative<UpsampleOp>(node.operation) ||
-               std::holds_alternative<ReshapeOp>(node.operation) ||
-               std::holds_alternative<TransposeOp>(node.operation) ||
-               std::holds_alternative<ReduceMeanOp>(node.operation)) {
-      elements_ += 2.0 * (in + out);
-    } else if (std::holds_alternative<ActivationOp>(node.operation) ||
-               std::holds_alternative<SoftmaxOp>(node.operation)) {
-      elements_ += 5.0 * out;  // x and y; x, dy and dx
-    } else if (std::holds_alternative<MultiplyOp>(node.operation)) {
-      elements_ += 8.0 * out;  // a, b and y; dy twice, a, b, and both gradients
-    } else if (std::holds_alternative<DropoutOp>(node.operation) ||
-               std::holds_alternative<ConcatOp>(node.operation)) {
-      elements_ += 4.0 * out;
-    } else if (std::holds_alternative<GlobalAveragePoolOp>(node.operation)) {
-      elements_ += 2.0 * in;
-    } else if (std::holds_alternative<AddOp>(node.operation) ||
-               std::holds_alternative<ShortcutOp>(node.operation)) {
-      elements_ += 2.0 * out;  // forward reads the addend, backward its gradient
-    }
+    // A layer has three products: forward, the weight's gradient and the input's gradient.
+    const double passes = row.multiply_adds == nullptr ? 1.0 : has_input_gradient(node) ? 3.0 : 2.0;
+    flops_ += 2.0 * passes * static_cast<double>(multiply_adds_of(graph_, node));
+    elements_ += passes * (row.moved.input * in + row.moved.output * out);
     // The gradient of an output with two consumers is the sum of two tensors, so one more is read.
     if (consumers_[index] > 1) elements_ += out;
   }
@@ -80,13 +47,6 @@ class Count {
     if (std::holds_alternative<FlattenOp>(from.operation)) return has_input_gradient(from);
     return !std::holds_alternative<InputOp>(from.operation);
   }
-  // Counts a layer's three products: forward, the weight's gradient and the input's gradient.
-  void multiply(const Node& node, double products, double maps) {
-    const double passes = has_input_gradient(node) ? 3.0 : 2.0;
-    flops_ += 2.0 * products * passes;
-    elements_ += maps * passes;
-  }
-
   const Graph& graph_;
   std::vector<int> consumers_;
   double flops_ = 0.0;

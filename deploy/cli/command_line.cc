@@ -13,6 +13,7 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "models/graph/operation_row.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/flags/train_flag.h"
@@ -64,62 +65,19 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   return options;
 }
 
-constexpr const char* kNetworkFileHelp =
-    "A network file is JSON: {\"name\": NAME, \"nodes\": [NODE, ...]}. A node is {\"op\": "
-    "OPERATION, ...}.\n"
-    "It reads the node before it, or the nodes that \"inputs\": [NAME, ...] lists. A node that "
-    "another\n"
-    "one lists, and a node with parameters, has a \"name\". Operations with their fields and "
-    "defaults:\n"
-    "\n"
-    "  input                  first; the samples of --data, a map [H, W, C] or a vector [F]; "
-    "shape,\n"
-    "                         such as [28, 28, 1]: the only samples that the network takes (any)\n"
-    "  conv2d                 channels, kernel 3 or [3, 3], stride 1, bias false, pad 0 or\n"
-    "                         [TOP, LEFT, BOTTOM, RIGHT], below the kernel\n"
-    "                         groups 1; as many groups as input channels: a depthwise one\n"
-    "  conv_transpose2d       channels, kernel 3, stride 2, bias false, pad 0 or [TOP, LEFT, "
-    "BOTTOM,\n"
-    "                         RIGHT]: H becomes (H - 1) * stride + kernel - TOP - BOTTOM; an\n"
-    "                         output_padding of PyTorch is less padding at BOTTOM and RIGHT\n"
-    "  batch_norm             of a map; epsilon 1e-5, momentum 0.1 (the share of the new batch)\n"
-    "  layer_norm             over the channels of each pixel, or of a vector; epsilon 1e-5\n"
-    "  dropout                rate 0.5, the probability of 0 in training; its name selects the "
-    "elements\n"
-    "  relu, relu6, sigmoid, hard-sigmoid, tanh, gelu (with erf), silu, hard-swish\n"
-    "  clip                   low, high: min(max(x, low), high)\n"
-    "  linear                 factor 1, offset 0: factor * x + offset\n"
-    "  softmax                over the channels of each pixel, or over a vector\n"
-    "  max_pool, average_pool window 2, stride 2, pad 0, one number below half the window; the "
-    "mean\n"
-    "                         counts the padding as zeros\n"
-    "  global_average_pool    the mean of each channel: [H, W, C] to [C]\n"
-    "  flatten                [H, W, C] to [F] for a dense layer, whose weights are in the order\n"
-    "                         C, H, W in files, as in PyTorch; for classes take reshape\n"
-    "  dense                  features, which is \"classes\" in the layer that gives the classes "
-    "(for\n"
-    "                         label maps: the channels of a convolution) or the numbers;\n"
-    "                         init he-uniform | glorot-uniform (default), bias true\n"
-    "  add, multiply          inputs: two nodes of one shape; multiply also takes a map and the\n"
-    "                         factors of its channels, [C] or [1, 1, C]\n"
-    "  matmul                 inputs: [B, M, K] and [B, K, N], which give [B, M, N]\n"
-    "  concat                 inputs: two or more maps of one size, or vectors; their channels\n"
-    "  slice                  first 0, count: channels of a map, or of a vector\n"
-    "  upsample2d             scale 2, mode nearest | bilinear\n"
-    "  reshape                shape, such as [1, 1, 32]; the elements keep the order H, W, C\n"
-    "  transpose              order, such as [2, 0, 1]: the axes of the map that become H, W, C\n"
-    "  reduce_mean            axes, such as [0, 1]: the mean over them, whose sides become 1\n"
-    "  shortcut               channels, stride 2: every second pixel, and channels of zeros "
-    "at\n"
-    "                         the end\n"
-    "  softmax-cross-entropy  last; the loss, of [classes], or of [H, W, classes] for label "
-    "maps\n"
-    "  mean-squared-error     last; the loss of targets that are numbers, as many as \"classes\"\n"
-    "  binary-cross-entropy   last; the loss of targets from 0 to 1, of logits; predict prints\n"
-    "                         probabilities\n\n"
-    "Examples:\n"
-    "  syncopate network --model mnist-cnn --data digits --json > net.json\n"
-    "  syncopate train --model file:net.json --data digits";
+std::string network_file_help() {
+  return "A network file is JSON: {\"name\": NAME, \"nodes\": [NODE, ...]}. A node is {\"op\": "
+         "OPERATION, ...}.\n"
+         "It reads the node before it, or the nodes that \"inputs\": [NAME, ...] lists. A node "
+         "that "
+         "another\n"
+         "one lists, and a node with parameters, has a \"name\". Operations with their fields and "
+         "defaults:\n\n" +
+         describe_operations() +
+         "\nExamples:\n"
+         "  syncopate network --model mnist-cnn --data digits --json > net.json\n"
+         "  syncopate train --model file:net.json --data digits";
+}
 
 CommandOptions parse_network(std::span<const std::string> arguments,
                              const Environment& environment) {
@@ -127,7 +85,7 @@ CommandOptions parse_network(std::span<const std::string> arguments,
   FlagSet flags("syncopate network",
                 "Prints a network: a line per layer with its output, parameters and multiply-adds "
                 "for one sample, and the memory that a training step takes.",
-                kNetworkFileHelp);
+                network_file_help());
   TrainOptions run;
   run.cache_dir = default_cache_dir(environment);
   add_data_flags(flags, run);

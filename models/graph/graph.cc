@@ -35,84 +35,14 @@ std::string_view name(Init init) noexcept {
   return "unknown";
 }
 
-std::string_view name(LossKind kind) noexcept {
-  switch (kind) {
-    case LossKind::kSoftmaxCrossEntropy:
-      return "softmax-cross-entropy";
-    case LossKind::kBinaryCrossEntropy:
-      return "binary-cross-entropy";
-    case LossKind::kMeanSquaredError:
-      return "mean-squared-error";
-    case LossKind::kLaterStages:
-      return "later-stages";
-  }
-  return "unknown";
-}
-
 std::span<const LossMetric> metrics(LossKind kind) noexcept {
   static constexpr std::array kOfClasses = {LossMetric{"accuracy"}};
   static constexpr std::array kOfNumbers = {LossMetric{"mae", false}};
   return kind == LossKind::kMeanSquaredError ? std::span<const LossMetric>(kOfNumbers) : kOfClasses;
 }
 
-std::string_view name(Activation kind) noexcept {
-  switch (kind) {
-    case Activation::kSigmoid:
-      return "sigmoid";
-    case Activation::kTanh:
-      return "tanh";
-    case Activation::kGelu:
-      return "gelu";
-    case Activation::kSilu:
-      return "silu";
-    case Activation::kHardSwish:
-      return "hard-swish";
-    case Activation::kRelu6:
-      return "relu6";
-    case Activation::kHardSigmoid:
-      return "hard-sigmoid";
-    case Activation::kClip:
-      return "clip";
-    case Activation::kLinear:
-      return "linear";
-  }
-  return "unknown";
-}
-
 std::string_view name(Interpolation mode) noexcept {
   return mode == Interpolation::kNearest ? "nearest" : "bilinear";
-}
-
-std::string_view name(const Operation& operation) noexcept {
-  if (const auto* loss = std::get_if<LossOp>(&operation)) return name(loss->kind);
-  if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
-  static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
-      "input",
-      "conv2d",
-      "conv_transpose2d",
-      "batch_norm",
-      "layer_norm",
-      "dropout",
-      "relu",
-      "activation",
-      "max_pool",
-      "average_pool",
-      "global_average_pool",
-      "flatten",
-      "dense",
-      "add",
-      "multiply",
-      "concat",
-      "slice",
-      "upsample2d",
-      "softmax",
-      "reshape",
-      "transpose",
-      "reduce_mean",
-      "matmul",
-      "shortcut",
-      "loss"};
-  return kNames[operation.index()];
 }
 
 std::vector<NodeId> Graph::inputs() const {
@@ -177,24 +107,6 @@ ArenaLayout Graph::state_layout() const {
   entries.reserve(state.size());
   for (const State& s : state) entries.push_back({s.name, s.shape, false});
   return ArenaLayout(std::move(entries));
-}
-
-std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
-  const auto weight_elements = [&] {
-    return num_elements(graph.parameters[static_cast<std::size_t>(node.parameters.front())].shape);
-  };
-  if (std::holds_alternative<Conv2dOp>(node.operation)) {
-    return weight_elements() * node.shape[0] * node.shape[1];
-  }
-  if (std::holds_alternative<ConvTranspose2dOp>(node.operation)) {
-    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
-    return weight_elements() * in[0] * in[1];
-  }
-  if (std::holds_alternative<MatmulOp>(node.operation)) {
-    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
-    return num_elements(node.shape) * in[2];
-  }
-  return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
 }
 
 float InputOp::unit() const noexcept {

@@ -242,7 +242,6 @@ using Operation =
                  AddOp, MultiplyOp, ConcatOp, SliceOp, UpsampleOp, SoftmaxOp, ReshapeOp,
                  TransposeOp, ReduceMeanOp, MatmulOp, ShortcutOp, LossOp>;
 
-std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
 std::string_view name(const Operation& operation) noexcept;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/base/random.h"
+#include "models/graph/operation_row.h"
 
 namespace syncopate {
 namespace {
@@ -24,117 +25,57 @@ Json shortest(const std::vector<float>& values) {
 }
 
 // Returns the shape of an input: [H, W] for a map [H, W, 1] that is a plane.
-Shape shape_in_text(const Node& input) {
-  Shape shape = input.shape;
-  if (std::get<InputOp>(input.operation).is_plane) shape.pop_back();
+Shape shape_in_text(const Node& node) {
+  Shape shape = node.shape;
+  const auto* input = std::get_if<InputOp>(&node.operation);
+  if (input != nullptr && input->is_plane) shape.pop_back();
   return shape;
 }
 
-// Adds the fields of the operation to the JSON of a node.
-class Writer {
- public:
-  Writer(const Graph& graph, const Node& node, Json& json)
-      : graph_(graph), node_(node), json_(json) {}
+Json json_of(const WholeField& field) { return *field.value; }
+Json json_of(const ChannelsField& field) { return *field.value; }
+Json json_of(const NumberField& field) { return shortest(*field.value); }
+Json json_of(const FlagField& field) { return *field.value; }
+Json json_of(const KernelField& field) { return {*field.height, *field.width}; }
+Json json_of(const PaddingField& field) {
+  const Padding& pad = *field.value;
+  if (pad.is_one_number()) return pad.top;
+  return {pad.top, pad.left, pad.bottom, pad.right};
+}
+Json json_of(const ShapeField& field) { return *field.value; }
+Json json_of(const NumbersField& field) { return shortest(*field.value); }
+Json json_of(const OrderField& field) { return *field.value; }
+Json json_of(const AxesField& field) {
+  Json axes = Json::array();
+  for (std::size_t i = 0; i < field.value->size(); ++i) {
+    if ((*field.value)[i]) axes.push_back(i);
+  }
+  return axes;
+}
+template <typename Enum>
+Json json_of(const ChoiceField<Enum>& field) {
+  return name(*field.value);
+}
 
-  void operator()(const InputOp& op) const {
-    json_["shape"] = shape_in_text(node_);
-    json_["dtype"] = name(op.dtype);
-    json_["mean"] = shortest(op.mean);
-    json_["stddev"] = shortest(op.stddev);
+// Adds the fields of the node's operation to its JSON.
+void write_fields(const Graph& graph, const Node& node, Json& json) {
+  NodeDraft draft{.operation = node.operation,
+                  .shape = shape_in_text(node),
+                  .channels = node.shape.empty() ? 0 : static_cast<int>(node.shape.back())};
+  if (!node.parameters.empty()) {
+    draft.init = graph.parameters[static_cast<std::size_t>(node.parameters.front())].init;
   }
-  void operator()(const Conv2dOp& op) const {
-    write_convolution(op);
-    // Texts of earlier versions have no groups.
-    if (op.groups != 1) json_["groups"] = op.groups;
+  const OperationRow& row = row_of(node.operation);
+  if (row.fields == nullptr) return;
+  for (const Field& field : row.fields(draft)) {
+    if (!field.is_written) continue;
+    json[field.key] = std::visit([](const auto& value) { return json_of(value); }, field.value);
   }
-  void operator()(const ConvTranspose2dOp& op) const { write_convolution(op); }
-  void operator()(const BatchNormOp& op) const {
-    json_["epsilon"] = shortest(op.epsilon);
-    json_["momentum"] = shortest(op.momentum);
-  }
-  void operator()(const LayerNormOp& op) const { json_["epsilon"] = shortest(op.epsilon); }
-  void operator()(const DropoutOp& op) const { json_["rate"] = shortest(op.rate); }
-  void operator()(const ReluOp& /*op*/) const {}
-  void operator()(const MaxPoolOp& op) const {
-    json_["window"] = op.window;
-    json_["stride"] = op.stride;
-    json_["pad"] = op.pad;
-  }
-  void operator()(const ActivationOp& op) const {
-    if (op.kind == Activation::kClip) {
-      json_["low"] = shortest(op.low);
-      json_["high"] = shortest(op.high);
-    } else if (op.kind == Activation::kLinear) {
-      json_["factor"] = shortest(op.factor);
-      json_["offset"] = shortest(op.offset);
-    }
-  }
-  void operator()(const AveragePoolOp& op) const {
-    json_["window"] = op.window;
-    json_["stride"] = op.stride;
-    json_["pad"] = op.pad;
-  }
-  void operator()(const GlobalAveragePoolOp& /*op*/) const {}
-  void operator()(const FlattenOp& /*op*/) const {}
-  void operator()(const DenseOp& op) const {
-    json_["features"] = node_.shape.back();
-    // Texts of earlier versions have no such field.
-    if (!op.bias) json_["bias"] = false;
-    const auto weight = static_cast<std::size_t>(node_.parameters.front());
-    json_["init"] = name(graph_.parameters[weight].init);
-  }
-  void operator()(const AddOp& /*op*/) const {}
-  void operator()(const MultiplyOp& /*op*/) const {}
-  void operator()(const ConcatOp& /*op*/) const {}
-  void operator()(const SliceOp& op) const {
-    json_["first"] = op.first;
-    json_["count"] = node_.shape.back();
-  }
-  void operator()(const UpsampleOp& op) const {
-    json_["scale"] = op.scale;
-    json_["mode"] = name(op.mode);
-  }
-  void operator()(const SoftmaxOp& /*op*/) const {}
-  void operator()(const ReshapeOp& /*op*/) const { json_["shape"] = node_.shape; }
-  void operator()(const TransposeOp& op) const { json_["order"] = op.order; }
-  void operator()(const ReduceMeanOp& op) const {
-    json_["axes"] = Json::array();
-    for (std::size_t i = 0; i < op.axes.size(); ++i) {
-      if (op.axes[i]) json_["axes"].push_back(i);
-    }
-  }
-  void operator()(const MatmulOp& /*op*/) const {}
-  void operator()(const ShortcutOp& op) const {
-    json_["channels"] = node_.shape.back();
-    json_["stride"] = op.stride;
-  }
-  void operator()(const LossOp& op) const {
-    if (op.label_smoothing != 0.0F) json_["label_smoothing"] = shortest(op.label_smoothing);
-  }
-
- private:
-  // Op: Conv2dOp or ConvTranspose2dOp.
-  template <typename Op>
-  void write_convolution(const Op& op) const {
-    json_["channels"] = node_.shape.back();
-    json_["kernel"] = {op.kernel_h, op.kernel_w};
-    json_["stride"] = op.stride;
-    if (op.pad.is_one_number()) {
-      json_["pad"] = op.pad.top;
-    } else {
-      json_["pad"] = {op.pad.top, op.pad.left, op.pad.bottom, op.pad.right};
-    }
-    json_["bias"] = op.bias;
-  }
-
-  const Graph& graph_;
-  const Node& node_;
-  Json& json_;
-};
+}
 
 Json node_as_json(const Graph& graph, const Node& node) {
   Json json = {{"op", name(node.operation)}};
-  std::visit(Writer(graph, node, json), node.operation);
+  write_fields(graph, node, json);
   if (!node.name.empty()) json["name"] = node.name;
   return json;
 }
@@ -199,7 +140,7 @@ std::string to_network_file(const Graph& graph, InputShape input_shape) {
     // The data give the input's fields, and train's flags the smoothing of labels.
     const bool is_given_elsewhere = std::holds_alternative<InputOp>(node.operation) ||
                                     std::holds_alternative<LossOp>(node.operation);
-    if (!is_given_elsewhere) std::visit(Writer(graph, node, json), node.operation);
+    if (!is_given_elsewhere) write_fields(graph, node, json);
     if (input_shape == InputShape::kFixed && id == graph.inputs().front()) {
       json["shape"] = shape_in_text(node);
     }

@@ -35,15 +35,14 @@ TEST(GroupBytes, OfResnet50AreWhatIsKnown) {
 }
 
 TEST(GroupProfile, ListsTheLongestTimeFirstWithItsRate) {
-  const std::vector<GroupProfile> groups = {{.time = {.group = {.kind = GroupKind::kConv},
-                                                      .forward_seconds = 1e-3,
-                                                      .backward_seconds = 3e-3},
-                                             .bytes = {.forward = 2e6, .backward = 6e6}},
-                                            {.time = {.group = {.kind = GroupKind::kConv},
-                                                      .forward_seconds = 1e-3,
-                                                      .backward_seconds = 1e-3},
-                                             .bytes = {.forward = 2e6, .backward = 2e6}}};
-  const std::string text = describe_groups(groups);
+  const Graph graph = build_graph(find_workload("mlp"));
+  const FusedGroup dense = match_groups(graph, true)[1];
+  const std::vector<GroupProfile> groups = {
+      {.time = {.group = dense, .forward_seconds = 1e-3, .backward_seconds = 3e-3},
+       .bytes = {.forward = 2e6, .backward = 6e6}},
+      {.time = {.group = dense, .forward_seconds = 1e-3, .backward_seconds = 1e-3},
+       .bytes = {.forward = 2e6, .backward = 2e6}}};
+  const std::string text = describe_groups(graph, groups);
   const std::size_t backward = text.find("backward");
   EXPECT_LT(backward, text.find("forward")) << text;
   EXPECT_NE(text.find("66.7"), std::string::npos) << text;  // % of the time

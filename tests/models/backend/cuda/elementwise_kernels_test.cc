@@ -140,7 +140,7 @@ TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
   for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
                                 Activation::kSilu, Activation::kHardSwish, Activation::kRelu6,
                                 Activation::kHardSigmoid, Activation::kClip, Activation::kLinear}) {
-    SCOPED_TRACE(std::string(name(kind)));
+    SCOPED_TRACE(std::string(name(ActivationOp{.kind = kind})));
     const ActivationOp op{
         .kind = kind, .low = -1.0F, .high = 2.0F, .factor = -0.5F, .offset = 1.5F};
     this->for_each_case([&](std::int64_t count, std::int64_t offset) {

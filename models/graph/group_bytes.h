@@ -1,0 +1,36 @@
+// The bytes that the kernels of a fused group move, by operation. Used by the rows of operations.
+#pragma once
+
+namespace syncopate {
+
+// The bytes of the values of a fused group, in one pass over a batch.
+struct GroupValues {
+  double first_input = 0.0;
+  double inputs = 0.0;
+  double output = 0.0;
+  double gradients = 0.0;        // of the output, one per reader
+  double input_gradients = 0.0;  // of the inputs whose gradients are computed
+  double element_bytes = 4.0;
+  bool relu = false;
+  bool add = false;
+};
+// Bytes that the kernels of a group read and write in device memory, if no data stays in a cache
+// between kernels. Weights and values per channel are not counted.
+struct GroupBytes {
+  double forward = 0.0;
+  double backward = 0.0;
+};
+
+// Counts the bytes of a group whose backward pass reads no values, its output, or its inputs.
+GroupBytes copied(const GroupValues& of);
+GroupBytes reading_output(const GroupValues& of);
+GroupBytes reading_inputs(const GroupValues& of);
+// Counts the bytes of a layer with a weight: a convolution or a dense layer.
+GroupBytes weighted(const GroupValues& of);
+GroupBytes bytes_of_batch_norm(const GroupValues& of);
+GroupBytes bytes_of_layer_norm(const GroupValues& of);
+GroupBytes bytes_of_max_pool(const GroupValues& of);
+GroupBytes bytes_of_input(const GroupValues& of);
+GroupBytes bytes_of_loss(const GroupValues& of);
+
+}  // namespace syncopate

@@ -1,0 +1,87 @@
+// Reads the fields of a node from the text of a network, with messages that name the node and, of a
+// network file, its line. The base class of the reader in graph_parser.cc.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/graph/operation_row.h"
+
+namespace syncopate {
+
+// A network's text. `data` is null for the text of a checkpoint.
+struct NetworkText {
+  nlohmann::ordered_json json;
+  std::string path;
+  std::vector<int> lines;  // of each node, counted from 1
+  const NetworkInput* data = nullptr;
+};
+
+// Returns the JSON of a value for a message, cut if it is long.
+std::string shown(const nlohmann::ordered_json& value);
+
+class NodeReader {
+ public:
+  NodeReader(const NetworkText& source, NodeId number)
+      : text_(source),
+        json_(source.json["nodes"][static_cast<std::size_t>(number)]),
+        number_(number) {}
+
+ protected:
+  using Json = nlohmann::ordered_json;
+
+  // Returns a message with the place of the node in front.
+  std::string located(const std::string& what) const;
+  [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
+  // Reads the name of the operation, and returns its row; null if no text has the operation.
+  const OperationRow* read_op(const char* expected);
+  // Refuses fields of the node that are none of these and none that all nodes have.
+  void check_fields(std::span<const Field> fields) const;
+  // Reads the fields of an operation into the values that `fields` name.
+  void read_fields(std::span<const Field> fields) const;
+  bool has(const char* key) const { return json_.contains(key); }
+  template <typename T>
+  T get(const char* key, std::string_view type) const {
+    if (!has(key)) refuse(fmt::format("'{}' is missing; expected {}", key, type));
+    try {
+      return json_.at(key).get<T>();
+    } catch (const nlohmann::json::exception&) {
+      refuse(fmt::format("'{}' is {}; expected {}", key, shown(json_.at(key)), type));
+    }
+  }
+  // Returns a whole number of these bounds. key: the field that has the value, or has it in a list.
+  std::int64_t integer(const char* key, const Json& value, std::int64_t least,
+                       std::int64_t most) const;
+
+  const NetworkText& text_;
+  const Json& json_;
+  const NodeId number_;
+  std::string op_;
+  std::string name_;
+
+ private:
+  void read(const char* key, const WholeField& field) const;
+  void read(const char* key, const ChannelsField& field) const;
+  void read(const char* key, const NumberField& field) const;
+  void read(const char* key, const FlagField& field) const;
+  void read(const char* key, const KernelField& field) const;
+  void read(const char* key, const PaddingField& field) const;
+  void read(const char* key, const ShapeField& field) const;
+  void read(const char* key, const NumbersField& field) const;
+  void read(const char* key, const OrderField& field) const;
+  void read(const char* key, const AxesField& field) const;
+  template <typename Enum>
+  void read(const char* key, const ChoiceField<Enum>& field) const;
+  // Returns the numbers of a list, each 0, 1 or 2 once.
+  std::vector<int> axes(const char* key) const;
+  int window(const char* key, const Json& value, std::int64_t least) const {
+    return static_cast<int>(integer(key, value, least, kLargestWindow));
+  }
+};
+
+}  // namespace syncopate
