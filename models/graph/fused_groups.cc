@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "models/base/errors.h"
-
 namespace syncopate {
 namespace {
 
@@ -84,22 +82,18 @@ class Matcher {
     group.output = id;
     group.inputs = node(id).inputs;
     if (is<InputOp>(id)) {
-      group.kind = GroupKind::kInput;
       group.is_differentiated = std::get<InputOp>(node(id).operation).is_differentiated;
       absorb<FlattenOp>(group);
     } else if (is<Conv2dOp>(id)) {
-      group.kind = GroupKind::kConv;
       group.relu = absorb<ReluOp>(group);
-      if (pools_first_layer_ && pools_first_layer(group)) {
-        group.kind = GroupKind::kConvReluPool;
+      group.pool = pools_first_layer_ && pools_first_layer(group);
+      if (group.pool) {
         absorb<MaxPoolOp>(group);
         absorb<FlattenOp>(group);
       }
     } else if (is<ConvTranspose2dOp>(id)) {
-      group.kind = GroupKind::kConvTranspose;
       group.relu = absorb<ReluOp>(group);
     } else if (is<BatchNormOp>(id)) {
-      group.kind = GroupKind::kBatchNorm;
       const NodeId normalised = group.output;
       if (absorb<AddOp>(group)) {
         const std::vector<NodeId>& terms = node(group.output).inputs;
@@ -108,50 +102,8 @@ class Matcher {
       }
       group.relu = absorb<ReluOp>(group);
     } else if (is<DenseOp>(id)) {
-      group.kind = GroupKind::kDense;
       // The kernel that adds the bias applies ReLU, too.
       group.relu = std::get<DenseOp>(node(id).operation).bias && absorb<ReluOp>(group);
-    } else if (is<LayerNormOp>(id)) {
-      group.kind = GroupKind::kLayerNorm;
-    } else if (is<DropoutOp>(id)) {
-      group.kind = GroupKind::kDropout;
-    } else if (is<ReluOp>(id)) {
-      group.kind = GroupKind::kRelu;
-    } else if (is<ActivationOp>(id)) {
-      group.kind = GroupKind::kActivation;
-    } else if (is<MultiplyOp>(id)) {
-      group.kind = GroupKind::kMultiply;
-    } else if (is<ConcatOp>(id)) {
-      group.kind = GroupKind::kConcat;
-    } else if (is<SliceOp>(id)) {
-      group.kind = GroupKind::kSlice;
-    } else if (is<UpsampleOp>(id)) {
-      group.kind = GroupKind::kUpsample;
-    } else if (is<SoftmaxOp>(id)) {
-      group.kind = GroupKind::kSoftmax;
-    } else if (is<ReshapeOp>(id)) {
-      group.kind = GroupKind::kReshape;
-    } else if (is<TransposeOp>(id)) {
-      group.kind = GroupKind::kTranspose;
-    } else if (is<ReduceMeanOp>(id)) {
-      group.kind = GroupKind::kReduceMean;
-    } else if (is<MatmulOp>(id)) {
-      group.kind = GroupKind::kMatmul;
-    } else if (is<AveragePoolOp>(id)) {
-      group.kind = GroupKind::kAveragePool;
-    } else if (is<AddOp>(id)) {
-      group.kind = GroupKind::kAdd;
-    } else if (is<MaxPoolOp>(id)) {
-      group.kind = GroupKind::kMaxPool;
-    } else if (is<GlobalAveragePoolOp>(id)) {
-      group.kind = GroupKind::kGlobalAveragePool;
-    } else if (is<FlattenOp>(id)) {
-      group.kind = GroupKind::kFlatten;
-    } else if (is<ShortcutOp>(id)) {
-      group.kind = GroupKind::kShortcut;
-    } else {
-      check(is<LossOp>(id), "every operation has a group");
-      group.kind = GroupKind::kLoss;
     }
     return group;
   }

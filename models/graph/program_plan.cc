@@ -51,6 +51,7 @@ class Planner {
     std::vector<BufferId> input_gradients;
   };
 
+  bool is_loss(std::size_t i) const { return i + 1 == groups_.size(); }  // the last group
   int forward_time(std::size_t i) const { return static_cast<int>(i); }
   int backward_time(std::size_t i) const { return static_cast<int>(2 * groups_.size() - i); }
   int end_time() const { return static_cast<int>(2 * groups_.size()) + 1; }
@@ -64,7 +65,7 @@ class Planner {
   void place_group(std::size_t i) {
     Buffers& buffers = buffers_[i];
     const GroupNeeds& needs = needs_[i];
-    if (groups_[i].kind != GroupKind::kLoss) {
+    if (!is_loss(i)) {
       int last = forward_time(i);
       int last_read = last;
       for (const auto& [c, k] : consumers_of(groups_, i)) {
@@ -72,7 +73,7 @@ class Planner {
         last = std::max(last, forward_time(c));
         if (static_cast<int>(k) < needs_[c].inputs_in_backward)
           last = std::max(last, backward_time(c));
-        if (groups_[c].kind == GroupKind::kLoss) last = end_time();
+        if (is_loss(c)) last = end_time();
       }
       if (needs.output_in_backward) last = std::max(last, backward_time(i));
       buffers.output = add_buffer(value_bytes_[i], forward_time(i), last);
@@ -130,7 +131,7 @@ class Planner {
     for (const BufferId gradient : buffers.input_gradients) {
       placement.input_gradients.push_back(offset(gradient));
     }
-    if (trains_ && groups_[i].kind != GroupKind::kLoss && groups_[i].is_differentiated) {
+    if (trains_ && !is_loss(i) && groups_[i].is_differentiated) {
       for (const auto& [c, k] : consumers_of(groups_, i)) {
         placement.output_gradients.push_back(offset(buffers_[c].input_gradients[k]));
       }

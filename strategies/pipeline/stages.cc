@@ -25,7 +25,7 @@ std::vector<NodeId> places_to_cut(const Graph& graph) {
   }
   std::vector<bool> ends_a_group(graph.nodes.size());
   for (const FusedGroup& group : match_groups(graph, /*fuse=*/true)) {
-    if (group.kind != GroupKind::kInput && group.kind != GroupKind::kLoss) {
+    if (!has_main<InputOp>(graph, group) && !has_main<LossOp>(graph, group)) {
       ends_a_group[static_cast<std::size_t>(group.output)] = true;
     }
   }

@@ -10,17 +10,8 @@ namespace {
 
 class SoftmaxGroup final : public PlainGroup {
  public:
-  SoftmaxGroup(const GroupContext& context, const ValueType& output)
-      : PlainGroup(context),
-        shape_{.n = context.n,
-               .pixels = output.pixels(),
-               .channels = output.channels(),
-               .is_blocked = output.layout == Layout::kBlocked} {}
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.output_in_backward = trains();
-    return needs;
-  }
+  explicit SoftmaxGroup(const GroupSite& site) : PlainGroup(site), shape_(site.output_rows()) {}
+  GroupNeeds needs() const override { return {.output_in_backward = trains()}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.softmax(memory().inputs[0], memory().output, shape_);
   }
@@ -38,8 +29,8 @@ class SoftmaxGroup final : public PlainGroup {
 // that order and back.
 class ReshapeGroup final : public PlainGroup {
  public:
-  ReshapeGroup(const GroupContext& context, const ValueType& input, const ValueType& output)
-      : PlainGroup(context), input_(input), output_(output) {}
+  explicit ReshapeGroup(const GroupSite& site)
+      : PlainGroup(site), input_(site.input()), output_(site.output) {}
   GroupNeeds needs() const override {
     GroupNeeds needs;
     if (input_.layout != Layout::kBlocked || output_.layout != Layout::kBlocked) return needs;
@@ -138,14 +129,14 @@ struct AxisSums {
 
 class AxisGroup final : public PlainGroup {
  public:
-  AxisGroup(const GroupContext& context, AxisSums forward, AxisSums backward,
-            const ValueType& output)
-      : PlainGroup(context),
+  AxisGroup(const GroupSite& site, AxisSums forward, AxisSums backward)
+      : PlainGroup(site),
         forward_(std::move(forward)),
         backward_(std::move(backward)),
-        shape_(blocked(output)),
-        channels_(output.channels()),
-        has_padding_(output.layout == Layout::kBlocked && channels_ % context.kernels.block != 0) {}
+        shape_(blocked(site.output)),
+        channels_(site.output.channels()),
+        has_padding_(site.output.layout == Layout::kBlocked &&
+                     channels_ % site.kernels.block != 0) {}
   void forward(LaneStep& /*step*/) override {
     forward_.compute(memory().inputs[0], memory().output, context().n);
     if (has_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
@@ -174,45 +165,42 @@ AxisSums one_to_one(const GroupContext& context, const ValueType& x, const Value
 
 }  // namespace
 
-std::unique_ptr<Group> make_softmax_group(const GroupContext& context, const ValueType& output) {
-  return std::make_unique<SoftmaxGroup>(context, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SoftmaxOp& /*op*/) {
+  return std::make_unique<SoftmaxGroup>(site);
 }
-std::unique_ptr<Group> make_reshape_group(const GroupContext& context, const ValueType& input,
-                                          const ValueType& output) {
-  return std::make_unique<ReshapeGroup>(context, input, output);
+
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReshapeOp& /*op*/) {
+  return std::make_unique<ReshapeGroup>(site);
 }
-std::unique_ptr<Group> make_transpose_group(const GroupContext& context, const FusedGroup& group,
-                                            const ValueType& input, const ValueType& output) {
-  const Node& node = context.graph.nodes[static_cast<std::size_t>(group.main)];
-  const auto& order = std::get<TransposeOp>(node.operation).order;
-  AxisSums forward = one_to_one(context, input, output);
-  AxisSums backward = one_to_one(context, output, input);
+
+std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& op) {
+  AxisSums forward = one_to_one(site, site.input(), site.output);
+  AxisSums backward = one_to_one(site, site.output, site.input());
   const Places x = forward.outer;
   const Places y = backward.outer;
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    const auto from = static_cast<std::size_t>(order[axis]);
+    const auto from = static_cast<std::size_t>(op.order[axis]);
     forward.outer[axis] = x[from];
     backward.outer[from] = y[axis];
   }
-  return std::make_unique<AxisGroup>(context, std::move(forward), std::move(backward), output);
+  return std::make_unique<AxisGroup>(site, std::move(forward), std::move(backward));
 }
-std::unique_ptr<Group> make_reduce_mean_group(const GroupContext& context, const FusedGroup& group,
-                                              const ValueType& input, const ValueType& output) {
-  const Node& node = context.graph.nodes[static_cast<std::size_t>(group.main)];
-  const auto& axes = std::get<ReduceMeanOp>(node.operation).axes;
-  AxisSums forward = one_to_one(context, input, output);
-  AxisSums backward = one_to_one(context, output, input);
+
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op) {
+  const Shape& in = site.input().shape;
+  AxisSums forward = one_to_one(site, site.input(), site.output);
+  AxisSums backward = one_to_one(site, site.output, site.input());
   std::int64_t count = 1;
-  for (std::size_t i = 0; i < input.shape.size(); ++i) {
-    if (!axes[i]) continue;
-    const std::size_t axis = input.shape.size() == 1 ? 2 : i;  // a vector has channels alone
-    count *= input.shape[i];
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (!op.axes[i]) continue;
+    const std::size_t axis = in.size() == 1 ? 2 : i;  // a vector has channels alone
+    count *= in[i];
     std::swap(forward.inner[axis], forward.outer[axis]);
     backward.outer[axis].assign(backward.y[axis].size(), 0);
   }
   forward.factor = 1.0F / static_cast<float>(count);
   backward.factor = forward.factor;
-  return std::make_unique<AxisGroup>(context, std::move(forward), std::move(backward), output);
+  return std::make_unique<AxisGroup>(site, std::move(forward), std::move(backward));
 }
 
 }  // namespace syncopate

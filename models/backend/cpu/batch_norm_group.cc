@@ -33,22 +33,21 @@ namespace {
 
 class BatchNormGroup final : public Group {
  public:
-  BatchNormGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output,
-                 BatchNormShared& shared)
-      : context_(context),
-        group_(group),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        op_(std::get<BatchNormOp>(node_.operation)),
-        channels_(output.channels()),
-        shape_{.n = context.n,
-               .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
-               .pixels = output.pixels()},
-        shared_(shared),
-        gamma_(value_of(context, node_.parameters[0])),
-        beta_(value_of(context, node_.parameters[1])),
-        running_mean_(state_of(context, node_.state.at(0))),
-        running_variance_(state_of(context, node_.state.at(1))) {
-    const auto padded = static_cast<std::size_t>(shape_.blocks * context.kernels.block);
+  BatchNormGroup(const GroupSite& site, const BatchNormOp& op)
+      : context_(site),
+        group_(site.group),
+        node_(site.node()),
+        op_(op),
+        channels_(site.output.channels()),
+        shape_{.n = site.n,
+               .blocks = (channels_ + site.kernels.block - 1) / site.kernels.block,
+               .pixels = site.output.pixels()},
+        shared_(*site.shared),
+        gamma_(value_of(site, node_.parameters[0])),
+        beta_(value_of(site, node_.parameters[1])),
+        running_mean_(state_of(site, node_.state.at(0))),
+        running_variance_(state_of(site, node_.state.at(1))) {
+    const auto padded = static_cast<std::size_t>(shape_.blocks * site.kernels.block);
     for (std::vector<float>* row : {&scale_, &shift_, &mean_, &inverse_deviation_, &m_, &k_}) {
       row->assign(padded, 0.0F);
     }
@@ -197,9 +196,8 @@ class BatchNormGroup final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output, BatchNormShared& shared) {
-  return std::make_unique<BatchNormGroup>(context, group, output, shared);
+std::unique_ptr<Group> make_group(const GroupSite& site, const BatchNormOp& op) {
+  return std::make_unique<BatchNormGroup>(site, op);
 }
 
 }  // namespace syncopate

@@ -14,22 +14,23 @@ namespace {
 
 class ConvGroup final : public Group {
  public:
-  ConvGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
-            const ValueType& output, bool wants_input_gradient)
-      : context_(context),
-        group_(group),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        op_(std::get<Conv2dOp>(node_.operation)),
-        wants_input_gradient_(wants_input_gradient),
-        output_elements_(context.n * elements_per_sample(output, context.kernels.block)) {
-    if (context.n == 0) return;  // oneDNN would use its slow reference code for an empty batch
+  ConvGroup(const GroupSite& site, const Conv2dOp& op)
+      : context_(site),
+        group_(site.group),
+        node_(site.node()),
+        op_(op),
+        wants_input_gradient_(site.wants_input_gradient),
+        output_elements_(site.output_elements()) {
+    const ValueType& input = site.input();
+    const ValueType& output = site.output;
+    if (site.n == 0) return;  // oneDNN would use its slow reference code for an empty batch
     const std::int64_t area = std::int64_t{op_.kernel_h} * op_.kernel_w;
     joined_ = {.rows = output.channels() * area,
                .rows_per_group = output.channels() / op_.groups * area,
                .channels = input.channels() / op_.groups,
                .count = groups_to_join(input.channels(), output.channels(), op_.groups,
-                                       context.kernels.block, input.layout == Layout::kBlocked)};
-    convolution_ = {.problem = {.n = context.n,
+                                       site.kernels.block, input.layout == Layout::kBlocked)};
+    convolution_ = {.problem = {.n = site.n,
                                 .c = input.channels(),
                                 .k = output.channels(),
                                 .h = input.shape[0],
@@ -39,10 +40,10 @@ class ConvGroup final : public Group {
                                 .stride = op_.stride,
                                 .pad = op_.pad,
                                 .groups = op_.groups / joined_.count},
-                    .block = context.kernels.block,
+                    .block = site.kernels.block,
                     .planar_input = input.layout == Layout::kPlanar,
                     .bias = op_.bias,
-                    .relu = group.relu};
+                    .relu = site.group.relu};
     onednn_call("convolution " + node_.name, [&] { describe(); });
   }
 
@@ -157,29 +158,27 @@ class ConvGroup final : public Group {
 // kernels/conv_pool.cc.
 class ConvPoolGroup final : public Group {
  public:
-  ConvPoolGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
-                const ValueType& output)
-      : context_(context),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        weight_(value_of(context, node_.parameters[0])),
-        bias_(value_of(context, node_.parameters[1])) {
-    const Shape& pooled = context.graph.nodes[static_cast<std::size_t>(group.output)].shape;
+  explicit ConvPoolGroup(const GroupSite& site)
+      : context_(site),
+        node_(site.node()),
+        weight_(value_of(site, node_.parameters[0])),
+        bias_(value_of(site, node_.parameters[1])) {
+    const ValueType& input = site.input();
     const std::int64_t out_channels = node_.shape[2];
-    shape_ = {.n = context.n,
+    shape_ = {.n = site.n,
               .in_h = input.shape[0],
               .in_w = input.shape[1],
               .in_channels = static_cast<int>(input.channels()),
               .out_channels = out_channels,
               .pooled_h = node_.shape[0] / 2,
               .pooled_w = node_.shape[1] / 2,
-              .channels_last = output.layout != Layout::kBlocked};
-    check(num_elements(pooled) == shape_.pooled_h * shape_.pooled_w * out_channels,
+              .channels_last = site.output.layout != Layout::kBlocked};
+    check(num_elements(site.output.shape) == shape_.pooled_h * shape_.pooled_w * out_channels,
           "the pooled map is half the size of the convolution's map");
-    const std::int64_t blocks = (out_channels + context.kernels.block - 1) / context.kernels.block;
-    const std::int64_t packed_elements = blocks * 9 * shape_.in_channels * context.kernels.block;
-    winner_bytes_ =
-        static_cast<std::size_t>(context.n * blocks * shape_.pooled_h * shape_.pooled_w) *
-        static_cast<std::size_t>(context.kernels.block);
+    const std::int64_t blocks = (out_channels + site.kernels.block - 1) / site.kernels.block;
+    const std::int64_t packed_elements = blocks * 9 * shape_.in_channels * site.kernels.block;
+    winner_bytes_ = static_cast<std::size_t>(site.n * blocks * shape_.pooled_h * shape_.pooled_w) *
+                    static_cast<std::size_t>(site.kernels.block);
     packed_.assign(static_cast<std::size_t>(packed_elements), 0.0F);
   }
 
@@ -224,15 +223,9 @@ class ConvPoolGroup final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
-                                       const ValueType& input, const ValueType& output,
-                                       bool wants_input_gradient) {
-  return std::make_unique<ConvGroup>(context, group, input, output, wants_input_gradient);
-}
-
-std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
-                                            const ValueType& input, const ValueType& output) {
-  return std::make_unique<ConvPoolGroup>(context, group, input, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op) {
+  if (site.group.pool) return std::make_unique<ConvPoolGroup>(site);
+  return std::make_unique<ConvGroup>(site, op);
 }
 
 }  // namespace syncopate

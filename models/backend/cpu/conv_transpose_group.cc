@@ -13,37 +13,36 @@ namespace {
 
 class ConvTransposeGroup final : public Group {
  public:
-  ConvTransposeGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
-                     const ValueType& output, bool wants_input_gradient)
-      : context_(context),
-        group_(group),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        op_(std::get<ConvTranspose2dOp>(node_.operation)),
-        wants_input_gradient_(wants_input_gradient),
-        channels_(output.channels()),
-        blocks_((channels_ + context.kernels.block - 1) / context.kernels.block),
-        shape_{context.n, blocks_, output.pixels()},
-        scale_(static_cast<std::size_t>(blocks_ * context.kernels.block), 1.0F),
+  ConvTransposeGroup(const GroupSite& site, const ConvTranspose2dOp& op)
+      : context_(site),
+        group_(site.group),
+        node_(site.node()),
+        op_(op),
+        wants_input_gradient_(site.wants_input_gradient),
+        channels_(site.output.channels()),
+        blocks_((channels_ + site.kernels.block - 1) / site.kernels.block),
+        shape_{site.n, blocks_, site.output.pixels()},
+        scale_(static_cast<std::size_t>(blocks_ * site.kernels.block), 1.0F),
         shift_(scale_.size(), 0.0F),
         sums_(2 * scale_.size()) {
-    if (context.n == 0) return;
-    convolution_ = {.problem = {.n = context.n,
+    if (site.n == 0) return;
+    convolution_ = {.problem = {.n = site.n,
                                 .c = channels_,
-                                .k = input.channels(),
-                                .h = output.shape[0],
-                                .w = output.shape[1],
+                                .k = site.input().channels(),
+                                .h = site.output.shape[0],
+                                .w = site.output.shape[1],
                                 .kernel_h = op_.kernel_h,
                                 .kernel_w = op_.kernel_w,
                                 .stride = op_.stride,
                                 .pad = op_.pad},
-                    .block = context.kernels.block};
-    const std::int64_t rows = input.channels() * op_.kernel_h * op_.kernel_w;
+                    .block = site.kernels.block};
+    const std::int64_t rows = site.input().channels() * op_.kernel_h * op_.kernel_w;
     joined_ = {.rows = rows, .rows_per_group = rows, .channels = channels_};
     onednn_call("transposed convolution " + node_.name, [&] {
-      const dnnl::engine& engine = context.onednn.engine;
+      const dnnl::engine& engine = site.onednn.engine;
       data_ = convolution_.backward_data(engine, ConvAlgorithm::kDirect);
-      if (context.mode != Mode::kTrain) return;
-      if (wants_input_gradient) forward_ = convolution_.forward(engine, ConvAlgorithm::kDirect);
+      if (site.mode != Mode::kTrain) return;
+      if (wants_input_gradient_) forward_ = convolution_.forward(engine, ConvAlgorithm::kDirect);
       weight_gradient_.describe(engine, convolution_, joined_, ConvAlgorithm::kDirect);
     });
   }
@@ -158,11 +157,8 @@ class ConvTransposeGroup final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
-                                                 const FusedGroup& group, const ValueType& input,
-                                                 const ValueType& output,
-                                                 bool wants_input_gradient) {
-  return std::make_unique<ConvTransposeGroup>(context, group, input, output, wants_input_gradient);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& op) {
+  return std::make_unique<ConvTransposeGroup>(site, op);
 }
 
 }  // namespace syncopate

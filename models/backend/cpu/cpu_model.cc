@@ -29,7 +29,7 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
         fmt::format("compile: found a batch size of {}; expected at least 1", options.batch_size));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    if (groups_[i].kind != GroupKind::kBatchNorm) continue;
+    if (!has_main<BatchNormOp>(graph, groups_[i])) continue;
     const std::int64_t channels = graph.nodes[static_cast<std::size_t>(groups_[i].main)].shape[2];
     const std::int64_t padded = (channels + kernels.block - 1) / kernels.block * kernels.block;
     batch_norms_[i] = std::make_unique<BatchNormShared>(lanes.count(), padded, options.statistics);
@@ -40,8 +40,8 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
       lane_gradients_.push_back(make_host_tensor({arena.layout().total()}, DType::kF32));
     }
   }
-  const auto differentiated = std::ranges::find_if(groups_, [](const FusedGroup& group) {
-    return group.kind == GroupKind::kInput && group.is_differentiated;
+  const auto differentiated = std::ranges::find_if(groups_, [&](const FusedGroup& group) {
+    return has_main<InputOp>(graph, group) && group.is_differentiated;
   });
   if (options.mode == Mode::kTrain && differentiated != groups_.end()) {
     Shape shape = graph.nodes[static_cast<std::size_t>(differentiated->main)].shape;

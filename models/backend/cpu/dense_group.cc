@@ -8,16 +8,15 @@ namespace {
 
 class DenseGroup final : public Group {
  public:
-  DenseGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
-             const ValueType& output, bool wants_input_gradient)
-      : context_(context),
-        group_(group),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        in_(input.channels()),
-        out_(output.channels()),
-        wants_input_gradient_(wants_input_gradient),
-        weight_(value_of(context, node_.parameters[0])),
-        bias_(node_.parameters.size() > 1 ? value_of(context, node_.parameters[1]) : nullptr) {}
+  explicit DenseGroup(const GroupSite& site)
+      : context_(site),
+        group_(site.group),
+        node_(site.node()),
+        in_(site.input().channels()),
+        out_(site.output.channels()),
+        wants_input_gradient_(site.wants_input_gradient),
+        weight_(value_of(site, node_.parameters[0])),
+        bias_(node_.parameters.size() > 1 ? value_of(site, node_.parameters[1]) : nullptr) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -67,10 +66,8 @@ class DenseGroup final : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& input, const ValueType& output,
-                                        bool wants_input_gradient) {
-  return std::make_unique<DenseGroup>(context, group, input, output, wants_input_gradient);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DenseOp& /*op*/) {
+  return std::make_unique<DenseGroup>(site);
 }
 
 }  // namespace syncopate

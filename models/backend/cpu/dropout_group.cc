@@ -11,17 +11,14 @@ namespace {
 
 class DropoutGroup final : public PlainGroup {
  public:
-  DropoutGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
-      : PlainGroup(context),
-        op_(std::get<DropoutOp>(node(context, group).operation)),
-        stream_(hash_name(node(context, group).name)),
-        drops_(context.mode == Mode::kTrain && op_.threshold() > 0),
-        elements_(num_elements(output.shape)),
-        count_(context.n * elements_per_sample(output, context.kernels.block)),
-        shape_{.n = context.n,
-               .pixels = output.pixels(),
-               .channels = output.channels(),
-               .is_blocked = output.layout == Layout::kBlocked} {}
+  DropoutGroup(const GroupSite& site, const DropoutOp& op)
+      : PlainGroup(site),
+        op_(op),
+        stream_(hash_name(site.node().name)),
+        drops_(trains() && op.threshold() > 0),
+        elements_(num_elements(site.output.shape)),
+        count_(site.output_elements()),
+        shape_(site.output_rows()) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -54,9 +51,6 @@ class DropoutGroup final : public PlainGroup {
   }
 
  private:
-  static const Node& node(const GroupContext& context, const FusedGroup& group) {
-    return context.graph.nodes[static_cast<std::size_t>(group.main)];
-  }
   std::uint8_t* mask() const { return reinterpret_cast<std::uint8_t*>(memory().saved); }
 
   const DropoutOp op_;
@@ -69,9 +63,8 @@ class DropoutGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group,
-                                          const ValueType& output) {
-  return std::make_unique<DropoutGroup>(context, group, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DropoutOp& op) {
+  return std::make_unique<DropoutGroup>(site, op);
 }
 
 }  // namespace syncopate

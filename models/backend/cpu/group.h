@@ -145,67 +145,50 @@ struct BatchNormShared {
   BatchNormSums backward;
 };
 
-// Functions that make the fused groups. A comment names the operations that a group joins.
-std::unique_ptr<Group> make_input_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& output);
-// Makes the group conv2d (+ bias) (+ ReLU).
-std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
-                                       const ValueType& input, const ValueType& output,
-                                       bool wants_input_gradient);
-// Makes the group conv_transpose2d (+ bias) (+ ReLU).
-std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
-                                                 const FusedGroup& group, const ValueType& input,
-                                                 const ValueType& output,
-                                                 bool wants_input_gradient);
-// Makes the group conv2d of the samples + ReLU + max-pool.
-std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
-                                            const ValueType& input, const ValueType& output);
-// Makes the group batch_norm (+ add) (+ ReLU).
-std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output, BatchNormShared& shared);
-std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output);
-std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group,
-                                          const ValueType& output);
-std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
-std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output);
-std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output);
-std::unique_ptr<Group> make_multiply_group(const GroupContext& context,
-                                           const std::vector<ValueType>& inputs,
-                                           const ValueType& output);
-std::unique_ptr<Group> make_concat_group(const GroupContext& context,
-                                         const std::vector<ValueType>& inputs,
-                                         const ValueType& output);
-std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input, const ValueType& output);
-std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, const FusedGroup& group,
-                                               const ValueType& input, const ValueType& output);
-std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
-                                                      const ValueType& input);
-std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);
-std::unique_ptr<Group> make_slice_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& input, const ValueType& output);
-std::unique_ptr<Group> make_upsample_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input);
-std::unique_ptr<Group> make_softmax_group(const GroupContext& context, const ValueType& output);
-std::unique_ptr<Group> make_reshape_group(const GroupContext& context, const ValueType& input,
-                                          const ValueType& output);
-std::unique_ptr<Group> make_transpose_group(const GroupContext& context, const FusedGroup& group,
-                                            const ValueType& input, const ValueType& output);
-std::unique_ptr<Group> make_reduce_mean_group(const GroupContext& context, const FusedGroup& group,
-                                              const ValueType& input, const ValueType& output);
-std::unique_ptr<Group> make_matmul_group(const GroupContext& context,
-                                         const std::vector<ValueType>& inputs,
-                                         const ValueType& output);
-std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input, const ValueType& output);
-// Makes the group dense (+ ReLU).
-std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& input, const ValueType& output,
-                                        bool wants_input_gradient);
-std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input);
+// A group's place in the program of a lane: what its maker knows of it.
+struct GroupSite : GroupContext {
+  const FusedGroup& group;
+  std::vector<ValueType> inputs;  // of the values that the group reads
+  ValueType output;
+  bool wants_input_gradient = false;  // whether the gradient of the first input is computed
+  BatchNormShared* shared = nullptr;  // of a batch norm; null for other groups
+
+  const ValueType& input() const { return inputs[0]; }
+  const Node& node() const { return graph.nodes[static_cast<std::size_t>(group.main)]; }
+  std::int64_t output_elements() const { return n * elements_per_sample(output, kernels.block); }
+  ChannelRows output_rows() const {
+    return {n, output.pixels(), output.channels(), output.layout == Layout::kBlocked};
+  }
+};
+
+// Make the group whose main operation is `op`, each in the file of its class: an operation without
+// an overload does not compile. Throw UnavailableError and DeviceError.
+std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const BatchNormOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LayerNormOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DropoutOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReluOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ActivationOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const GlobalAveragePoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DenseOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AddOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MultiplyOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConcatOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SoftmaxOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReshapeOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
 // Makes the group of a loss whose targets are numbers.
-std::unique_ptr<Group> make_number_loss_group(const GroupContext& context, const ValueType& input);
+std::unique_ptr<Group> make_number_loss_group(const GroupSite& site, LossKind kind);
 
 }  // namespace syncopate

@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/base/errors.h"
-
 namespace syncopate {
 namespace {
 
 // Returns the layout in which group i, the graph's input, stores the samples: one that all groups
 // which read the samples support.
-Layout layout_of_samples(const std::vector<FusedGroup>& groups, std::size_t i,
+Layout layout_of_samples(const Graph& graph, const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;
   bool all_interleaved = true;
   for (const auto& [c, k] : consumers_of(groups, i)) {
-    all_planar = all_planar && groups[c].kind == GroupKind::kConv;
-    all_interleaved = all_interleaved && (groups[c].kind == GroupKind::kConvReluPool ||
-                                          groups[c].kind == GroupKind::kFlatten);
+    const FusedGroup& reader = groups[c];
+    all_planar = all_planar && has_main<Conv2dOp>(graph, reader) && !reader.pool;
+    all_interleaved = all_interleaved && (reader.pool || has_main<FlattenOp>(graph, reader));
   }
   if (all_interleaved) return Layout::kInterleaved;
   return all_planar ? Layout::kPlanar : Layout::kBlocked;
@@ -36,8 +34,9 @@ std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<Fuse
     ValueType type;
     type.shape = graph.nodes[static_cast<std::size_t>(groups[i].output)].shape;
     if (type.shape.size() == 3) {
-      const bool are_samples = groups[i].kind == GroupKind::kInput && !groups[i].is_differentiated;
-      type.layout = are_samples ? layout_of_samples(groups, i, type.shape[2]) : Layout::kBlocked;
+      const bool are_samples = has_main<InputOp>(graph, groups[i]) && !groups[i].is_differentiated;
+      type.layout =
+          are_samples ? layout_of_samples(graph, groups, i, type.shape[2]) : Layout::kBlocked;
     }
     types.push_back(std::move(type));
   }
@@ -59,7 +58,7 @@ class LaneProgram::Builder {
     std::vector<GroupNeeds> needs;
     std::vector<std::size_t> value_bytes;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      program_.groups_.push_back(make_group(i));
+      program_.groups_.push_back(make(i));
       needs.push_back(program_.groups_.back()->needs());
       value_bytes.push_back(static_cast<std::size_t>(value_elements(i)) * sizeof(float));
     }
@@ -80,74 +79,16 @@ class LaneProgram::Builder {
     return context_.n * elements_per_sample(types_[i], context_.kernels.block);
   }
 
-  std::vector<ValueType> inputs_of(const FusedGroup& group) const {
-    std::vector<ValueType> inputs;
-    for (const NodeId each : group.inputs) inputs.push_back(types_[producer_of(groups_, each)]);
-    return inputs;
-  }
-
-  std::unique_ptr<Group> make_group(std::size_t i) const {
+  std::unique_ptr<Group> make(std::size_t i) const {
     const FusedGroup& group = groups_[i];
-    const ValueType& output = types_[i];
-    const ValueType& input =
-        group.inputs.empty() ? output : types_[producer_of(groups_, group.inputs[0])];
-    switch (group.kind) {
-      case GroupKind::kInput:
-        return make_input_group(context_, group, output);
-      case GroupKind::kConv:
-        return make_conv_group(context_, group, input, output, wants_gradient(group.inputs[0]));
-      case GroupKind::kConvTranspose:
-        return make_conv_transpose_group(context_, group, input, output,
-                                         wants_gradient(group.inputs[0]));
-      case GroupKind::kConvReluPool:
-        return make_conv_pool_group(context_, group, input, output);
-      case GroupKind::kBatchNorm:
-        return make_batch_norm_group(context_, group, output, *batch_norms_[i]);
-      case GroupKind::kLayerNorm:
-        return make_layer_norm_group(context_, group, output);
-      case GroupKind::kDropout:
-        return make_dropout_group(context_, group, output);
-      case GroupKind::kRelu:
-        return make_relu_group(context_, output);
-      case GroupKind::kActivation:
-        return make_activation_group(context_, group, output);
-      case GroupKind::kAdd:
-        return make_add_group(context_, output);
-      case GroupKind::kMultiply:
-        return make_multiply_group(context_, inputs_of(group), output);
-      case GroupKind::kConcat:
-        return make_concat_group(context_, inputs_of(group), output);
-      case GroupKind::kSlice:
-        return make_slice_group(context_, group, input, output);
-      case GroupKind::kUpsample:
-        return make_upsample_group(context_, group, input);
-      case GroupKind::kSoftmax:
-        return make_softmax_group(context_, output);
-      case GroupKind::kReshape:
-        return make_reshape_group(context_, input, output);
-      case GroupKind::kTranspose:
-        return make_transpose_group(context_, group, input, output);
-      case GroupKind::kReduceMean:
-        return make_reduce_mean_group(context_, group, input, output);
-      case GroupKind::kMatmul:
-        return make_matmul_group(context_, inputs_of(group), output);
-      case GroupKind::kMaxPool:
-        return make_max_pool_group(context_, group, input, output);
-      case GroupKind::kAveragePool:
-        return make_average_pool_group(context_, group, input, output);
-      case GroupKind::kGlobalAveragePool:
-        return make_global_average_pool_group(context_, input);
-      case GroupKind::kFlatten:
-        return make_flatten_group(context_, input);
-      case GroupKind::kDense:
-        return make_dense_group(context_, group, input, output, wants_gradient(group.inputs[0]));
-      case GroupKind::kShortcut:
-        return make_shortcut_group(context_, group, input, output);
-      case GroupKind::kLoss:
-        return make_loss_group(context_, input);
+    GroupSite site{context_, group};
+    for (const NodeId each : group.inputs) {
+      site.inputs.push_back(types_[producer_of(groups_, each)]);
     }
-    check(false, "every kind of group has a maker");
-    return nullptr;
+    site.output = types_[i];
+    site.wants_input_gradient = !group.inputs.empty() && wants_gradient(group.inputs[0]);
+    site.shared = batch_norms_[i].get();
+    return std::visit([&](const auto& op) { return make_group(site, op); }, site.node().operation);
   }
 
   std::byte* bytes_at(GroupPlacement::Offset offset) const {

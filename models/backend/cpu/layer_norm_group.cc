@@ -7,14 +7,8 @@ namespace {
 
 class LayerNormGroup final : public PlainGroup {
  public:
-  LayerNormGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
-      : PlainGroup(context),
-        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
-        epsilon_(std::get<LayerNormOp>(node_.operation).epsilon),
-        shape_{.n = context.n,
-               .pixels = output.pixels(),
-               .channels = output.channels(),
-               .is_blocked = output.layout == Layout::kBlocked} {}
+  LayerNormGroup(const GroupSite& site, const LayerNormOp& op)
+      : PlainGroup(site), node_(site.node()), epsilon_(op.epsilon), shape_(site.output_rows()) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -55,9 +49,8 @@ class LayerNormGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output) {
-  return std::make_unique<LayerNormGroup>(context, group, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LayerNormOp& op) {
+  return std::make_unique<LayerNormGroup>(site, op);
 }
 
 }  // namespace syncopate

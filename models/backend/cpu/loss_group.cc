@@ -14,13 +14,13 @@ namespace {
 // targets are smoothed.
 class LossGroup final : public PlainGroup {
  public:
-  LossGroup(const GroupContext& context, const ValueType& input)
-      : PlainGroup(context),
-        shape_(blocked(input)),
-        is_map_(input.layout == Layout::kBlocked),
-        rows_(input.pixels()),
-        classes_(input.channels()),
-        smoothing_(trains() ? context.graph.loss().label_smoothing : 0.0F) {}
+  LossGroup(const GroupSite& site, const LossOp& op)
+      : PlainGroup(site),
+        shape_(blocked(site.input())),
+        is_map_(site.input().layout == Layout::kBlocked),
+        rows_(site.input().pixels()),
+        classes_(site.input().channels()),
+        smoothing_(trains() ? op.label_smoothing : 0.0F) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -150,9 +150,9 @@ class LossGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input) {
-  if (!has_classes(context.graph.loss().kind)) return make_number_loss_group(context, input);
-  return std::make_unique<LossGroup>(context, input);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op) {
+  if (!has_classes(op.kind)) return make_number_loss_group(site, op.kind);
+  return std::make_unique<LossGroup>(site, op);
 }
 
 }  // namespace syncopate

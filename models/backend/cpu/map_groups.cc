@@ -9,15 +9,14 @@ namespace {
 // Converts the samples of a batch to f32 in the layout of the network's first layer.
 class InputGroup final : public PlainGroup {
  public:
-  InputGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
-      : PlainGroup(context),
-        op_(std::get<InputOp>(node(context, group).operation)),
-        index_(context.graph.input_index(node(context, group).name)),
-        is_differentiated_(trains() && group.is_differentiated),
-        layout_(output.layout) {
-    const Shape& sample = node(context, group).shape;
+  InputGroup(const GroupSite& site, const InputOp& op)
+      : PlainGroup(site),
+        op_(op),
+        index_(site.graph.input_index(site.node().name)),
+        is_differentiated_(trains() && op.is_differentiated),
+        layout_(site.output.layout) {
     channels_ = static_cast<std::int64_t>(op_.mean.size());
-    pixels_ = num_elements(sample) / channels_;
+    pixels_ = num_elements(site.node().shape) / channels_;
     for (std::size_t c = 0; c < op_.mean.size(); ++c) {
       scale_.push_back(1.0F / (op_.unit() * op_.stddev[c]));
       shift_.push_back(-op_.mean[c] / op_.stddev[c]);
@@ -73,10 +72,6 @@ class InputGroup final : public PlainGroup {
   }
 
  private:
-  static const Node& node(const GroupContext& context, const FusedGroup& group) {
-    return context.graph.nodes[static_cast<std::size_t>(group.main)];
-  }
-
   std::size_t sample_bytes() const {
     return static_cast<std::size_t>(context().n * pixels_ * channels_) * sizeof(float);
   }
@@ -111,14 +106,8 @@ class InputGroup final : public PlainGroup {
 
 class ReluGroup final : public PlainGroup {
  public:
-  ReluGroup(const GroupContext& context, const ValueType& output)
-      : PlainGroup(context),
-        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.output_in_backward = trains();
-    return needs;
-  }
+  explicit ReluGroup(const GroupSite& site) : PlainGroup(site), count_(site.output_elements()) {}
+  GroupNeeds needs() const override { return {.output_in_backward = trains()}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.relu(memory().inputs[0], memory().output, count_);
   }
@@ -134,9 +123,7 @@ class ReluGroup final : public PlainGroup {
 
 class AddGroup final : public PlainGroup {
  public:
-  AddGroup(const GroupContext& context, const ValueType& output)
-      : PlainGroup(context),
-        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
+  explicit AddGroup(const GroupSite& site) : PlainGroup(site), count_(site.output_elements()) {}
   void forward(LaneStep& /*step*/) override {
     context().kernels.add(memory().inputs[0], memory().inputs[1], memory().output, count_);
   }
@@ -153,20 +140,16 @@ class AddGroup final : public PlainGroup {
 // y = f(x), element by element.
 class ActivationGroup final : public PlainGroup {
  public:
-  ActivationGroup(const GroupContext& context, const ActivationOp& op, const ValueType& output)
-      : PlainGroup(context),
+  ActivationGroup(const GroupSite& site, const ActivationOp& op)
+      : PlainGroup(site),
         op_(op),
-        shape_(blocked(output)),
-        channels_(output.channels()),
-        count_(context.n * elements_per_sample(output, context.kernels.block)),
+        shape_(blocked(site.output)),
+        channels_(site.output.channels()),
+        count_(site.output_elements()),
         // The function of the zeros that pad the channels may be another number.
-        clears_padding_(!keeps_zero(op) && output.layout == Layout::kBlocked &&
-                        output.channels() % context.kernels.block != 0) {}
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = trains() ? 1 : 0;
-    return needs;
-  }
+        clears_padding_(!keeps_zero(op) && site.output.layout == Layout::kBlocked &&
+                        channels_ % site.kernels.block != 0) {}
+  GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 1 : 0}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.activate(op_, memory().inputs[0], memory().output, count_);
     if (clears_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
@@ -187,14 +170,9 @@ class ActivationGroup final : public PlainGroup {
 
 class MultiplyGroup final : public PlainGroup {
  public:
-  MultiplyGroup(const GroupContext& context, const ValueType& output)
-      : PlainGroup(context),
-        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = trains() ? 2 : 0;
-    return needs;
-  }
+  explicit MultiplyGroup(const GroupSite& site)
+      : PlainGroup(site), count_(site.output_elements()) {}
+  GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 2 : 0}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.multiply(memory().inputs[0], memory().inputs[1], memory().output, count_);
   }
@@ -213,16 +191,11 @@ class MultiplyGroup final : public PlainGroup {
 // The product of a map and one factor for each of its channels.
 class ChannelProductGroup final : public PlainGroup {
  public:
-  ChannelProductGroup(const GroupContext& context, const ValueType& factors,
-                      const ValueType& output)
-      : PlainGroup(context),
-        shape_(blocked(output)),
-        factors_(elements_per_sample(factors, context.kernels.block)) {}
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = trains() ? 2 : 0;
-    return needs;
-  }
+  explicit ChannelProductGroup(const GroupSite& site)
+      : PlainGroup(site),
+        shape_(blocked(site.output)),
+        factors_(elements_per_sample(site.inputs[1], site.kernels.block)) {}
+  GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 2 : 0}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.multiply_channels(memory().inputs[0], memory().inputs[1], memory().output,
                                         shape_, factors_);
@@ -247,12 +220,12 @@ class ChannelProductGroup final : public PlainGroup {
 // Copies channels between maps, or features between vectors.
 class ChannelCopies : public PlainGroup {
  protected:
-  ChannelCopies(const GroupContext& context, const ValueType& output)
-      : PlainGroup(context),
-        n_(context.n),
-        pixels_(output.pixels()),
-        is_map_(output.layout == Layout::kBlocked),
-        output_(part_of(output)) {}
+  explicit ChannelCopies(const GroupSite& site)
+      : PlainGroup(site),
+        n_(site.n),
+        pixels_(site.output.pixels()),
+        is_map_(site.output.layout == Layout::kBlocked),
+        output_(part_of(site.output)) {}
 
   struct Part {
     std::int64_t blocks;
@@ -287,10 +260,8 @@ class ChannelCopies : public PlainGroup {
 
 class ConcatGroup final : public ChannelCopies {
  public:
-  ConcatGroup(const GroupContext& context, const std::vector<ValueType>& inputs,
-              const ValueType& output)
-      : ChannelCopies(context, output) {
-    for (const ValueType& input : inputs) parts_.push_back(part_of(input));
+  explicit ConcatGroup(const GroupSite& site) : ChannelCopies(site) {
+    for (const ValueType& input : site.inputs) parts_.push_back(part_of(input));
   }
   void forward(LaneStep& /*step*/) override {
     std::int64_t first = 0;
@@ -318,12 +289,11 @@ class ConcatGroup final : public ChannelCopies {
 
 class SliceGroup final : public ChannelCopies {
  public:
-  SliceGroup(const GroupContext& context, const SliceOp& op, const ValueType& input,
-             const ValueType& output)
-      : ChannelCopies(context, output),
+  SliceGroup(const GroupSite& site, const SliceOp& op)
+      : ChannelCopies(site),
         first_(op.first),
-        input_(part_of(input)),
-        input_elements_(context.n * elements_per_sample(input, context.kernels.block)) {}
+        input_(part_of(site.input())),
+        input_elements_(site.n * elements_per_sample(site.input(), site.kernels.block)) {}
   void forward(LaneStep& /*step*/) override {
     copy(memory().inputs[0], input_, first_, memory().output, output_part(), 0,
          output_part().channels);
@@ -345,11 +315,11 @@ class SliceGroup final : public ChannelCopies {
 // Flattens a map of any layout to a vector in H, W, C order.
 class FlattenGroup final : public PlainGroup {
  public:
-  FlattenGroup(const GroupContext& context, const ValueType& input)
-      : PlainGroup(context),
-        shape_(blocked(input)),
-        channels_(input.channels()),
-        layout_(input.layout) {}
+  explicit FlattenGroup(const GroupSite& site)
+      : PlainGroup(site),
+        shape_(blocked(site.input())),
+        channels_(site.input().channels()),
+        layout_(site.input().layout) {}
   void forward(LaneStep& /*step*/) override {
     if (layout_ == Layout::kBlocked) {
       context().kernels.blocked_to_interleaved(memory().inputs[0], memory().output, shape_,
@@ -375,48 +345,32 @@ class FlattenGroup final : public PlainGroup {
   const Layout layout_;
 };
 
-template <typename Op>
-const Op& operation_of(const GroupContext& context, const FusedGroup& group) {
-  return std::get<Op>(context.graph.nodes[static_cast<std::size_t>(group.main)].operation);
-}
-
 }  // namespace
 
-std::unique_ptr<Group> make_input_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& output) {
-  return std::make_unique<InputGroup>(context, group, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op) {
+  return std::make_unique<InputGroup>(site, op);
 }
-std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output) {
-  return std::make_unique<ReluGroup>(context, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReluOp& /*op*/) {
+  return std::make_unique<ReluGroup>(site);
 }
-std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
-                                             const ValueType& output) {
-  return std::make_unique<ActivationGroup>(context, operation_of<ActivationOp>(context, group),
-                                           output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ActivationOp& op) {
+  return std::make_unique<ActivationGroup>(site, op);
 }
-std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output) {
-  return std::make_unique<AddGroup>(context, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AddOp& /*op*/) {
+  return std::make_unique<AddGroup>(site);
 }
-std::unique_ptr<Group> make_multiply_group(const GroupContext& context,
-                                           const std::vector<ValueType>& inputs,
-                                           const ValueType& output) {
-  if (inputs[1].shape != output.shape) {
-    return std::make_unique<ChannelProductGroup>(context, inputs[1], output);
-  }
-  return std::make_unique<MultiplyGroup>(context, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MultiplyOp& /*op*/) {
+  if (site.inputs[1].shape == site.output.shape) return std::make_unique<MultiplyGroup>(site);
+  return std::make_unique<ChannelProductGroup>(site);
 }
-std::unique_ptr<Group> make_concat_group(const GroupContext& context,
-                                         const std::vector<ValueType>& inputs,
-                                         const ValueType& output) {
-  return std::make_unique<ConcatGroup>(context, inputs, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConcatOp& /*op*/) {
+  return std::make_unique<ConcatGroup>(site);
 }
-std::unique_ptr<Group> make_slice_group(const GroupContext& context, const FusedGroup& group,
-                                        const ValueType& input, const ValueType& output) {
-  return std::make_unique<SliceGroup>(context, operation_of<SliceOp>(context, group), input,
-                                      output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& op) {
+  return std::make_unique<SliceGroup>(site, op);
 }
-std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input) {
-  return std::make_unique<FlattenGroup>(context, input);
+std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& /*op*/) {
+  return std::make_unique<FlattenGroup>(site);
 }
 
 }  // namespace syncopate

@@ -10,16 +10,15 @@ namespace {
 
 class MatmulGroup final : public PlainGroup {
  public:
-  MatmulGroup(const GroupContext& context, const std::vector<ValueType>& inputs,
-              const ValueType& output)
-      : PlainGroup(context),
-        a_(inputs[0]),
-        b_(inputs[1]),
-        y_(output),
-        matrices_(context.n * output.shape[0]),
-        m_(output.shape[1]),
-        n_(output.shape[2]),
-        k_(inputs[0].shape[2]) {}
+  explicit MatmulGroup(const GroupSite& site)
+      : PlainGroup(site),
+        a_(site.inputs[0]),
+        b_(site.inputs[1]),
+        y_(site.output),
+        matrices_(site.n * y_.shape[0]),
+        m_(y_.shape[1]),
+        n_(y_.shape[2]),
+        k_(a_.shape[2]) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -91,10 +90,8 @@ class MatmulGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_matmul_group(const GroupContext& context,
-                                         const std::vector<ValueType>& inputs,
-                                         const ValueType& output) {
-  return std::make_unique<MatmulGroup>(context, inputs, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& /*op*/) {
+  return std::make_unique<MatmulGroup>(site);
 }
 
 }  // namespace syncopate

@@ -36,14 +36,10 @@ ValueLoss binary_cross_entropy(float x, float t) {
 template <ValueLoss (*kLoss)(float, float)>
 class NumberLossGroup final : public PlainGroup {
  public:
-  NumberLossGroup(const GroupContext& context, const ValueType& input)
-      : PlainGroup(context), values_(input.channels()) {}
+  explicit NumberLossGroup(const GroupSite& site)
+      : PlainGroup(site), values_(site.input().channels()) {}
 
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = trains() ? 1 : 0;
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 1 : 0}; }
 
   void forward(LaneStep& step) override {
     const auto count = static_cast<double>(values_);
@@ -83,8 +79,7 @@ class NumberLossGroup final : public PlainGroup {
 // The end of a stage: the gradient of its output is the target.
 class LaterStagesGroup final : public PlainGroup {
  public:
-  LaterStagesGroup(const GroupContext& context, const ValueType& input)
-      : PlainGroup(context), input_(input) {}
+  explicit LaterStagesGroup(const GroupSite& site) : PlainGroup(site), input_(site.input()) {}
 
   void forward(LaneStep& step) override {
     step.loss = 0.0;
@@ -107,14 +102,12 @@ class LaterStagesGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_number_loss_group(const GroupContext& context, const ValueType& input) {
-  if (context.graph.loss().kind == LossKind::kLaterStages) {
-    return std::make_unique<LaterStagesGroup>(context, input);
+std::unique_ptr<Group> make_number_loss_group(const GroupSite& site, LossKind kind) {
+  if (kind == LossKind::kLaterStages) return std::make_unique<LaterStagesGroup>(site);
+  if (kind == LossKind::kMeanSquaredError) {
+    return std::make_unique<NumberLossGroup<squared_error>>(site);
   }
-  if (context.graph.loss().kind == LossKind::kMeanSquaredError) {
-    return std::make_unique<NumberLossGroup<squared_error>>(context, input);
-  }
-  return std::make_unique<NumberLossGroup<binary_cross_entropy>>(context, input);
+  return std::make_unique<NumberLossGroup<binary_cross_entropy>>(site);
 }
 
 }  // namespace syncopate

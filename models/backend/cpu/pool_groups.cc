@@ -7,14 +7,13 @@
 namespace syncopate {
 namespace {
 
-PoolShape pool_shape(const GroupContext& context, const ValueType& input, const ValueType& output,
-                     int window, int stride, int pad) {
-  return {.n = context.n,
-          .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
-          .in_h = input.shape[0],
-          .in_w = input.shape[1],
-          .out_h = output.shape[0],
-          .out_w = output.shape[1],
+PoolShape pool_shape(const GroupSite& site, int window, int stride, int pad) {
+  return {.n = site.n,
+          .blocks = (site.output.channels() + site.kernels.block - 1) / site.kernels.block,
+          .in_h = site.input().shape[0],
+          .in_w = site.input().shape[1],
+          .out_h = site.output.shape[0],
+          .out_w = site.output.shape[1],
           .window = window,
           .stride = stride,
           .pad = pad};
@@ -22,23 +21,17 @@ PoolShape pool_shape(const GroupContext& context, const ValueType& input, const 
 
 class MaxPoolGroup final : public PlainGroup {
  public:
-  MaxPoolGroup(const GroupContext& context, const MaxPoolOp& op, const ValueType& input,
-               const ValueType& output)
-      : PlainGroup(context),
-        shape_(pool_shape(context, input, output, op.window, op.stride, op.pad)),
-        winner_bytes_(static_cast<std::size_t>(
-            context.n * elements_per_sample(output, context.kernels.block))) {
+  MaxPoolGroup(const GroupSite& site, const MaxPoolOp& op)
+      : PlainGroup(site),
+        shape_(pool_shape(site, op.window, op.stride, op.pad)),
+        winner_bytes_(static_cast<std::size_t>(site.output_elements())) {
     if (op.window > kLargestWindow) {
       throw UnavailableError(
           fmt::format("max_pool: found a window of {}; the CPU backend supports windows up to {}",
                       op.window, kLargestWindow));
     }
   }
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    if (trains()) needs.saved = winner_bytes_;
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.saved = trains() ? winner_bytes_ : 0}; }
   void forward(LaneStep& /*step*/) override {
     context().kernels.max_pool(memory().inputs[0], memory().output, winners(), shape_);
   }
@@ -61,10 +54,8 @@ class MaxPoolGroup final : public PlainGroup {
 
 class AveragePoolGroup final : public PlainGroup {
  public:
-  AveragePoolGroup(const GroupContext& context, const AveragePoolOp& op, const ValueType& input,
-                   const ValueType& output)
-      : PlainGroup(context),
-        shape_(pool_shape(context, input, output, op.window, op.stride, op.pad)) {}
+  AveragePoolGroup(const GroupSite& site, const AveragePoolOp& op)
+      : PlainGroup(site), shape_(pool_shape(site, op.window, op.stride, op.pad)) {}
   void forward(LaneStep& /*step*/) override {
     context().kernels.average_pool(memory().inputs[0], memory().output, shape_);
   }
@@ -80,8 +71,8 @@ class AveragePoolGroup final : public PlainGroup {
 
 class GlobalAveragePoolGroup final : public PlainGroup {
  public:
-  GlobalAveragePoolGroup(const GroupContext& context, const ValueType& input)
-      : PlainGroup(context), shape_(blocked(input)), channels_(input.channels()) {}
+  explicit GlobalAveragePoolGroup(const GroupSite& site)
+      : PlainGroup(site), shape_(blocked(site.input())), channels_(site.input().channels()) {}
   void forward(LaneStep& /*step*/) override {
     context().kernels.global_average_pool(memory().inputs[0], memory().output, shape_, channels_);
   }
@@ -98,12 +89,12 @@ class GlobalAveragePoolGroup final : public PlainGroup {
 
 class UpsampleGroup final : public PlainGroup {
  public:
-  UpsampleGroup(const GroupContext& context, const UpsampleOp& op, const ValueType& input)
-      : PlainGroup(context),
-        shape_{.n = context.n,
-               .blocks = blocked(input).blocks,
-               .h = input.shape[0],
-               .w = input.shape[1],
+  UpsampleGroup(const GroupSite& site, const UpsampleOp& op)
+      : PlainGroup(site),
+        shape_{.n = site.n,
+               .blocks = blocked(site.input()).blocks,
+               .h = site.input().shape[0],
+               .w = site.input().shape[1],
                .scale = op.scale,
                .is_bilinear = op.mode == Interpolation::kBilinear} {}
   void forward(LaneStep& /*step*/) override {
@@ -121,11 +112,10 @@ class UpsampleGroup final : public PlainGroup {
 
 class ShortcutGroup final : public PlainGroup {
  public:
-  ShortcutGroup(const GroupContext& context, const ShortcutOp& op, const ValueType& input,
-                const ValueType& output)
-      : PlainGroup(context),
-        shape_(pool_shape(context, input, output, 1, op.stride, 0)),
-        in_blocks_((input.channels() + context.kernels.block - 1) / context.kernels.block) {}
+  ShortcutGroup(const GroupSite& site, const ShortcutOp& op)
+      : PlainGroup(site),
+        shape_(pool_shape(site, 1, op.stride, 0)),
+        in_blocks_(blocked(site.input()).blocks) {}
   void forward(LaneStep& /*step*/) override {
     context().kernels.shortcut(memory().inputs[0], memory().output, shape_, in_blocks_);
   }
@@ -140,36 +130,22 @@ class ShortcutGroup final : public PlainGroup {
   const std::int64_t in_blocks_;
 };
 
-template <typename Op>
-const Op& pool_operation_of(const GroupContext& context, const FusedGroup& group) {
-  return std::get<Op>(context.graph.nodes[static_cast<std::size_t>(group.main)].operation);
-}
-
 }  // namespace
 
-std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input, const ValueType& output) {
-  return std::make_unique<MaxPoolGroup>(context, pool_operation_of<MaxPoolOp>(context, group),
-                                        input, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& op) {
+  return std::make_unique<MaxPoolGroup>(site, op);
 }
-std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, const FusedGroup& group,
-                                               const ValueType& input, const ValueType& output) {
-  return std::make_unique<AveragePoolGroup>(
-      context, pool_operation_of<AveragePoolOp>(context, group), input, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& op) {
+  return std::make_unique<AveragePoolGroup>(site, op);
 }
-std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
-                                                      const ValueType& input) {
-  return std::make_unique<GlobalAveragePoolGroup>(context, input);
+std::unique_ptr<Group> make_group(const GroupSite& site, const GlobalAveragePoolOp& /*op*/) {
+  return std::make_unique<GlobalAveragePoolGroup>(site);
 }
-std::unique_ptr<Group> make_upsample_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input) {
-  return std::make_unique<UpsampleGroup>(context, pool_operation_of<UpsampleOp>(context, group),
-                                         input);
+std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& op) {
+  return std::make_unique<UpsampleGroup>(site, op);
 }
-std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
-                                           const ValueType& input, const ValueType& output) {
-  return std::make_unique<ShortcutGroup>(context, pool_operation_of<ShortcutOp>(context, group),
-                                         input, output);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op) {
+  return std::make_unique<ShortcutGroup>(site, op);
 }
 
 }  // namespace syncopate

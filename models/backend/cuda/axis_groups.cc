@@ -1,9 +1,8 @@
-// Lowers the groups that enlarge a map or read it along its axes: upsampling, softmax, transposes,
-// means, and products with the factors of channels.
+// Lowers the groups that enlarge a map or read it along its axes: upsampling, softmax, transposes
+// and means.
 #include <array>
 
 #include "models/backend/cuda/group.h"
-#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -21,13 +20,11 @@ class UpsampleGroup final : public PlainGroup {
               .is_bilinear = op.mode == Interpolation::kBilinear};
   }
   void forward(const Step& /*step*/) override {
-    upsample_forward(shape_, static_cast<const T*>(memory().inputs[0]),
-                     static_cast<T*>(memory().output), stream());
+    upsample_forward(shape_, x<T>(), y<T>(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    upsample_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
-                      static_cast<T*>(memory().input_gradients[0]), stream());
+    upsample_backward(shape_, dy<T>(), dx<T>(), stream());
   }
 
  private:
@@ -38,20 +35,13 @@ template <typename T>
 class SoftmaxGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.output_in_backward = context().trains();
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.output_in_backward = context().trains()}; }
   void forward(const Step& /*step*/) override {
-    softmax(rows(), channels(), static_cast<const T*>(memory().inputs[0]),
-            static_cast<T*>(memory().output), stream());
+    softmax(rows(), channels(), x<T>(), y<T>(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    softmax_backward(rows(), channels(), static_cast<const T*>(memory().output),
-                     static_cast<const T*>(memory().output_gradients[0]),
-                     static_cast<T*>(memory().input_gradients[0]), stream());
+    softmax_backward(rows(), channels(), y<T>(), dy<T>(), dx<T>(), stream());
   }
 
  private:
@@ -100,14 +90,10 @@ class AxisGroup final : public PlainGroup {
     forward_.factor = 1.0F / static_cast<float>(count);
     backward_.factor = forward_.factor;
   }
-  void forward(const Step& /*step*/) override {
-    axis_sums(forward_, static_cast<const T*>(memory().inputs[0]), static_cast<T*>(memory().output),
-              stream());
-  }
+  void forward(const Step& /*step*/) override { axis_sums(forward_, x<T>(), y<T>(), stream()); }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    axis_sums(backward_, static_cast<const T*>(memory().output_gradients[0]),
-              static_cast<T*>(memory().input_gradients[0]), stream());
+    axis_sums(backward_, dy<T>(), dx<T>(), stream());
   }
 
  private:
@@ -125,55 +111,19 @@ class AxisGroup final : public PlainGroup {
   AxisSums backward_;
 };
 
-template <typename T>
-class ChannelProductGroup final : public PlainGroup {
- public:
-  using PlainGroup::PlainGroup;
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = context().trains() ? 2 : 0;
-    return needs;
-  }
-  void forward(const Step& /*step*/) override { product(memory().inputs[0], memory().output); }
-  void backward(const Step& /*step*/) override {
-    const void* const dy = memory().output_gradients[0];
-    if (wants_input_gradient(1)) {
-      multiply_channels_gradient(static_cast<const T*>(memory().inputs[0]),
-                                 static_cast<const T*>(dy),
-                                 static_cast<T*>(memory().input_gradients[1]), context().n,
-                                 pixels(), channels(), stream());
-    }
-    if (wants_input_gradient(0)) product(dy, memory().input_gradients[0]);
-  }
-
- private:
-  int pixels() const { return static_cast<int>(out()[0] * out()[1]); }
-  int channels() const { return static_cast<int>(out()[2]); }
-  void product(const void* x, void* y) const {
-    multiply_channels(static_cast<const T*>(x), static_cast<const T*>(memory().inputs[1]),
-                      static_cast<T*>(y), context().n, pixels(), channels(), stream());
-  }
-};
-
 }  // namespace
 
-std::unique_ptr<Group> make_axis_group(const GroupContext& context, const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    if (group.kind == GroupKind::kUpsample) {
-      return std::make_unique<UpsampleGroup<T>>(context, group);
-    }
-    if (group.kind == GroupKind::kSoftmax) {
-      return std::make_unique<SoftmaxGroup<T>>(context, group);
-    }
-    return std::make_unique<AxisGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& /*op*/) {
+  return make_typed<UpsampleGroup>(site);
 }
-
-std::unique_ptr<Group> make_channel_product_group(const GroupContext& context,
-                                                  const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<ChannelProductGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const SoftmaxOp& /*op*/) {
+  return make_typed<SoftmaxGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& /*op*/) {
+  return make_typed<AxisGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& /*op*/) {
+  return make_typed<AxisGroup>(site);
 }
 
 }  // namespace syncopate::cuda

@@ -146,10 +146,8 @@ class BatchNormGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<BatchNormGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const BatchNormOp& /*op*/) {
+  return make_typed<BatchNormGroup>(site);
 }
 
 }  // namespace syncopate::cuda

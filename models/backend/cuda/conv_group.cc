@@ -115,11 +115,8 @@ class ConvGroup final : public ConvolutionGroup<T> {
 
 }  // namespace
 
-std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group) {
-  const bool has_input_gradient = !from_samples(context, group);
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<ConvGroup<T>>(context, group, has_input_gradient);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& /*op*/) {
+  return make_typed<ConvGroup>(site, !from_samples(site, site.group));
 }
 
 }  // namespace syncopate::cuda

@@ -59,11 +59,8 @@ class ConvTransposeGroup final : public ConvolutionGroup<T> {
 
 }  // namespace
 
-std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
-                                                 const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<ConvTransposeGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& /*op*/) {
+  return make_typed<ConvTransposeGroup>(site);
 }
 
 }  // namespace syncopate::cuda

@@ -125,16 +125,14 @@ class DenseGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group) {
+std::unique_ptr<Group> make_group(const GroupSite& site, const DenseOp& /*op*/) {
   // The samples reach this dense layer either flat or through a group that flattens them.
-  bool from_samples = std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
-  if (std::holds_alternative<FlattenOp>(context.node(group.inputs[0]).operation)) {
-    const NodeId flattened = context.node(group.inputs[0]).inputs[0];
-    from_samples = std::holds_alternative<InputOp>(context.node(flattened).operation);
+  bool from_samples = std::holds_alternative<InputOp>(site.node(site.group.inputs[0]).operation);
+  if (std::holds_alternative<FlattenOp>(site.node(site.group.inputs[0]).operation)) {
+    const NodeId flattened = site.node(site.group.inputs[0]).inputs[0];
+    from_samples = std::holds_alternative<InputOp>(site.node(flattened).operation);
   }
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<DenseGroup<T>>(context, group, !from_samples);
-  });
+  return make_typed<DenseGroup>(site, !from_samples);
 }
 
 }  // namespace syncopate::cuda

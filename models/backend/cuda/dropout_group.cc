@@ -44,10 +44,8 @@ class DropoutGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<DropoutGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const DropoutOp& /*op*/) {
+  return make_typed<DropoutGroup>(site);
 }
 
 }  // namespace syncopate::cuda

@@ -80,22 +80,47 @@ class Group {
   virtual void backward(const Step& step) = 0;
 };
 
-// Throws UnavailableError if no library has the group's operation, and DeviceError.
-std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
+// A group's place in a program: what its maker knows of it.
+struct GroupSite : GroupContext {
+  const FusedGroup& group;
+};
 
-// The makers of groups that make_group() calls, each of which is defined in its own file.
-std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
-                                                 const FusedGroup& group);
-std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_matmul_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_axis_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_channel_product_group(const GroupContext& context,
-                                                  const FusedGroup& group);
-std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
-std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
+// Make the group whose main operation is `op`, each in the file of its class: an operation without
+// an overload does not compile. Throw UnavailableError if no library has the operation, and
+// DeviceError.
+std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const BatchNormOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LayerNormOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DropoutOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReluOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ActivationOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const GlobalAveragePoolOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const DenseOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AddOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MultiplyOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConcatOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const SoftmaxOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReshapeOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
+std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
+
+// Makes a group whose class has the C++ type of the program's precision as its parameter.
+template <template <typename> class GroupOf, typename... Arguments>
+std::unique_ptr<Group> make_typed(const GroupSite& site, const Arguments&... arguments) {
+  return with_type(site.precision, [&]<typename T>() -> std::unique_ptr<Group> {
+    return std::make_unique<GroupOf<T>>(site, site.group, arguments...);
+  });
+}
 
 // Returns which algorithms a group's operations may use: f32 operands may be rounded to TF32 for
 // the tensor cores, except under --deterministic.
@@ -145,6 +170,24 @@ class PlainGroup : public Group {
   const FusedGroup& group() const noexcept { return group_; }
   const GroupMemory& memory() const noexcept { return memory_; }
   const Node& main() const { return context_.node(group_.main); }
+  // x, y, dy and dx return the first or another input, the output, its gradient and that of an
+  // input.
+  template <typename T>
+  const T* x(std::size_t k = 0) const {
+    return static_cast<const T*>(memory_.inputs[k]);
+  }
+  template <typename T>
+  T* y() const {
+    return static_cast<T*>(memory_.output);
+  }
+  template <typename T>
+  T* dy() const {
+    return static_cast<T*>(memory_.output_gradients[0]);
+  }
+  template <typename T>
+  T* dx(std::size_t k = 0) const {
+    return static_cast<T*>(memory_.input_gradients[k]);
+  }
   cudaStream_t stream() const noexcept { return context_.stream; }
   DeviceVariables& variables() const noexcept { return *context_.variables; }
   // in() and out() return the shapes of the group's first input and of its output, per sample.

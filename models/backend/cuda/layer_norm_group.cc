@@ -26,14 +26,13 @@ class LayerNormGroup final : public PlainGroup {
   }
 
   void forward(const Step& /*step*/) override {
-    layer_norm(shape_, x(), weight(), variables().value(main().parameters[1]),
-               static_cast<T*>(memory().output), mean(), inverse_stddev(), stream());
+    layer_norm(shape_, x<T>(), weight(), variables().value(main().parameters[1]), y<T>(), mean(),
+               inverse_stddev(), stream());
   }
 
   void backward(const Step& /*step*/) override {
-    const auto* const dy = static_cast<const T*>(memory().output_gradients[0]);
     auto* const gradients = static_cast<float*>(memory().backward_scratch);
-    layer_norm_parameter_gradients(shape_, x(), dy, mean(), inverse_stddev(), gradients,
+    layer_norm_parameter_gradients(shape_, x<T>(), dy<T>(), mean(), inverse_stddev(), gradients,
                                    behind(gradients, gradient_bytes()), stream());
     for (std::size_t p = 0; p < 2; ++p) {
       check_cuda(cudaMemcpyAsync(variables().gradient(main().parameters[p]),
@@ -41,8 +40,8 @@ class LayerNormGroup final : public PlainGroup {
                                  gradient_bytes() / 2, cudaMemcpyDeviceToDevice, stream()));
     }
     if (!wants_input_gradient()) return;
-    layer_norm_backward(shape_, x(), dy, weight(), mean(), inverse_stddev(),
-                        static_cast<T*>(memory().input_gradients[0]), stream());
+    layer_norm_backward(shape_, x<T>(), dy<T>(), weight(), mean(), inverse_stddev(), dx<T>(),
+                        stream());
   }
 
  private:
@@ -50,7 +49,6 @@ class LayerNormGroup final : public PlainGroup {
   std::size_t gradient_bytes() const {
     return 2 * static_cast<std::size_t>(shape_.channels) * sizeof(float);
   }
-  const T* x() const { return static_cast<const T*>(memory().inputs[0]); }
   const float* weight() const { return variables().value(main().parameters[0]); }
   // The statistics of each row, which evaluations do not keep.
   float* mean() const { return context().trains() ? static_cast<float*>(memory().saved) : nullptr; }
@@ -64,10 +62,8 @@ class LayerNormGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<LayerNormGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const LayerNormOp& /*op*/) {
+  return make_typed<LayerNormGroup>(site);
 }
 
 }  // namespace syncopate::cuda

@@ -94,13 +94,9 @@ class NumberLossGroup final : public LossGroup<T> {
 
 }  // namespace
 
-std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group) {
-  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    if (has_classes(context.graph.loss().kind)) {
-      return std::make_unique<SoftmaxCrossEntropyGroup<T>>(context, group);
-    }
-    return std::make_unique<NumberLossGroup<T>>(context, group);
-  });
+std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op) {
+  return has_classes(op.kind) ? make_typed<SoftmaxCrossEntropyGroup>(site)
+                              : make_typed<NumberLossGroup>(site);
 }
 
 }  // namespace syncopate::cuda

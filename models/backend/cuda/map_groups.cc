@@ -24,13 +24,12 @@ class InputGroup final : public PlainGroup {
 
   void forward(const Step& step) override {
     const void* const x = step.inputs[index_];
-    T* const y = static_cast<T*>(memory().output);
     const auto fold = context().input_fold(group().main);
     const auto apply = [&](const auto* samples) {
       if (fold) {
-        fold_normalised(*fold, samples, op_.unit(), mean(), stddev(), y, stream());
+        fold_normalised(*fold, samples, op_.unit(), mean(), stddev(), y<T>(), stream());
       } else {
-        normalise(samples, op_.unit(), mean(), stddev(), y, output_elements(),
+        normalise(samples, op_.unit(), mean(), stddev(), y<T>(), output_elements(),
                   static_cast<int>(op_.mean.size()), stream());
       }
     };
@@ -57,20 +56,13 @@ template <typename T>
 class ReluGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.output_in_backward = context().trains();
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.output_in_backward = context().trains()}; }
   void forward(const Step& /*step*/) override {
-    relu_forward(static_cast<const T*>(memory().inputs[0]), static_cast<T*>(memory().output),
-                 output_elements(), stream());
+    relu_forward(x<T>(), y<T>(), output_elements(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    relu_backward(static_cast<const T*>(memory().output),
-                  static_cast<const T*>(memory().output_gradients[0]),
-                  static_cast<T*>(memory().input_gradients[0]), output_elements(), stream());
+    relu_backward(y<T>(), dy<T>(), dx<T>(), output_elements(), stream());
   }
 };
 
@@ -79,8 +71,7 @@ class AddGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
   void forward(const Step& /*step*/) override {
-    add(static_cast<const T*>(memory().inputs[0]), static_cast<const T*>(memory().inputs[1]),
-        static_cast<T*>(memory().output), output_elements(), stream());
+    add(x<T>(), x<T>(1), y<T>(), output_elements(), stream());
   }
   void backward(const Step& /*step*/) override {
     for (void* const gradient : memory().input_gradients) {
@@ -96,20 +87,13 @@ template <typename T>
 class ActivationGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = context().trains() ? 1 : 0;
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.inputs_in_backward = context().trains() ? 1 : 0}; }
   void forward(const Step& /*step*/) override {
-    activate_forward(op(), static_cast<const T*>(memory().inputs[0]),
-                     static_cast<T*>(memory().output), output_elements(), stream());
+    activate_forward(op(), x<T>(), y<T>(), output_elements(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    activate_backward(op(), static_cast<const T*>(memory().inputs[0]),
-                      static_cast<const T*>(memory().output_gradients[0]),
-                      static_cast<T*>(memory().input_gradients[0]), output_elements(), stream());
+    activate_backward(op(), x<T>(), dy<T>(), dx<T>(), output_elements(), stream());
   }
 
  private:
@@ -120,25 +104,38 @@ template <typename T>
 class MultiplyGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
-  GroupNeeds needs() const override {
-    GroupNeeds needs;
-    needs.inputs_in_backward = context().trains() ? 2 : 0;
-    return needs;
-  }
+  GroupNeeds needs() const override { return {.inputs_in_backward = context().trains() ? 2 : 0}; }
   void forward(const Step& /*step*/) override {
-    product(memory().inputs[0], memory().inputs[1], memory().output);
+    multiply(x<T>(), x<T>(1), y<T>(), output_elements(), stream());
   }
   void backward(const Step& /*step*/) override {
     for (std::size_t k = 0; k < 2; ++k) {
       if (!wants_input_gradient(k)) continue;
-      product(memory().output_gradients[0], memory().inputs[1 - k], memory().input_gradients[k]);
+      multiply(dy<T>(), x<T>(1 - k), dx<T>(k), output_elements(), stream());
     }
+  }
+};
+
+// The product of a map and one factor for each of its channels.
+template <typename T>
+class ChannelProductGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  GroupNeeds needs() const override { return {.inputs_in_backward = context().trains() ? 2 : 0}; }
+  void forward(const Step& /*step*/) override { product(x<T>(), y<T>()); }
+  void backward(const Step& /*step*/) override {
+    if (wants_input_gradient(1)) {
+      multiply_channels_gradient(x<T>(), dy<T>(), dx<T>(1), context().n, pixels(), channels(),
+                                 stream());
+    }
+    if (wants_input_gradient(0)) product(dy<T>(), dx<T>());
   }
 
  private:
-  void product(const void* a, const void* b, void* y) const {
-    multiply(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y),
-             output_elements(), stream());
+  int pixels() const { return static_cast<int>(out()[0] * out()[1]); }
+  int channels() const { return static_cast<int>(out()[2]); }
+  void product(const T* values, T* products) const {
+    multiply_channels(values, x<T>(1), products, context().n, pixels(), channels(), stream());
   }
 };
 
@@ -252,15 +249,12 @@ class MaxPoolGroup final : public PlainGroup {
     return needs;
   }
   void forward(const Step& /*step*/) override {
-    max_pool_forward(shape_, static_cast<const T*>(memory().inputs[0]),
-                     static_cast<T*>(memory().output), static_cast<std::uint8_t*>(memory().saved),
-                     stream());
+    max_pool_forward(shape_, x<T>(), y<T>(), static_cast<std::uint8_t*>(memory().saved), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    max_pool_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
-                      static_cast<const std::uint8_t*>(memory().saved),
-                      static_cast<T*>(memory().input_gradients[0]), stream());
+    max_pool_backward(shape_, dy<T>(), static_cast<const std::uint8_t*>(memory().saved), dx<T>(),
+                      stream());
   }
 
  private:
@@ -283,13 +277,11 @@ class WindowAverageGroup final : public PlainGroup {
               .pad = op.pad};
   }
   void forward(const Step& /*step*/) override {
-    window_average_forward(shape_, static_cast<const T*>(memory().inputs[0]),
-                           static_cast<T*>(memory().output), stream());
+    window_average_forward(shape_, x<T>(), y<T>(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    window_average_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
-                            static_cast<T*>(memory().input_gradients[0]), stream());
+    window_average_backward(shape_, dy<T>(), dx<T>(), stream());
   }
 
  private:
@@ -301,15 +293,11 @@ class AveragePoolGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
   void forward(const Step& /*step*/) override {
-    average_pool_forward(static_cast<const T*>(memory().inputs[0]),
-                         static_cast<T*>(memory().output), context().n, pixels(), channels(),
-                         stream());
+    average_pool_forward(x<T>(), y<T>(), context().n, pixels(), channels(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    average_pool_backward(static_cast<const T*>(memory().output_gradients[0]),
-                          static_cast<T*>(memory().input_gradients[0]), context().n, pixels(),
-                          channels(), stream());
+    average_pool_backward(dy<T>(), dx<T>(), context().n, pixels(), channels(), stream());
   }
 
  private:
@@ -329,87 +317,59 @@ class ShortcutGroup final : public PlainGroup {
                .stride = std::get<ShortcutOp>(main().operation).stride,
                .out_channels = static_cast<int>(out()[2])} {}
   void forward(const Step& /*step*/) override {
-    shortcut_forward(shape_, static_cast<const T*>(memory().inputs[0]),
-                     static_cast<T*>(memory().output), stream());
+    shortcut_forward(shape_, x<T>(), y<T>(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    shortcut_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
-                      static_cast<T*>(memory().input_gradients[0]), stream());
+    shortcut_backward(shape_, dy<T>(), dx<T>(), stream());
   }
 
  private:
   const ShortcutShape shape_;
 };
 
-template <typename T>
-std::unique_ptr<Group> make_map_group(const GroupContext& context, const FusedGroup& group) {
-  switch (group.kind) {
-    case GroupKind::kInput:
-      return std::make_unique<InputGroup<T>>(context, group);
-    case GroupKind::kRelu:
-      return std::make_unique<ReluGroup<T>>(context, group);
-    case GroupKind::kActivation:
-      return std::make_unique<ActivationGroup<T>>(context, group);
-    case GroupKind::kAdd:
-      return std::make_unique<AddGroup<T>>(context, group);
-    case GroupKind::kMultiply:
-      return std::make_unique<MultiplyGroup<T>>(context, group);
-    case GroupKind::kConcat:
-      return std::make_unique<ConcatGroup>(context, group);
-    case GroupKind::kSlice:
-      return std::make_unique<SliceGroup>(context, group);
-    case GroupKind::kFlatten:
-    case GroupKind::kReshape:
-      return std::make_unique<FlattenGroup<T>>(context, group);
-    case GroupKind::kMaxPool:
-      return std::make_unique<MaxPoolGroup<T>>(context, group);
-    case GroupKind::kAveragePool:
-      return std::make_unique<WindowAverageGroup<T>>(context, group);
-    case GroupKind::kGlobalAveragePool:
-      return std::make_unique<AveragePoolGroup<T>>(context, group);
-    case GroupKind::kShortcut:
-      return std::make_unique<ShortcutGroup<T>>(context, group);
-    default:
-      break;
-  }
-  throw InternalError("every kind of group is lowered");
-}
-
 }  // namespace
 
-std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group) {
-  switch (group.kind) {
-    case GroupKind::kConv:
-      return make_conv_group(context, group);
-    case GroupKind::kConvTranspose:
-      return make_conv_transpose_group(context, group);
-    case GroupKind::kBatchNorm:
-      return make_batch_norm_group(context, group);
-    case GroupKind::kLayerNorm:
-      return make_layer_norm_group(context, group);
-    case GroupKind::kDropout:
-      return make_dropout_group(context, group);
-    case GroupKind::kDense:
-      return make_dense_group(context, group);
-    case GroupKind::kLoss:
-      return make_loss_group(context, group);
-    case GroupKind::kMatmul:
-      return make_matmul_group(context, group);
-    case GroupKind::kUpsample:
-    case GroupKind::kSoftmax:
-    case GroupKind::kTranspose:
-    case GroupKind::kReduceMean:
-      return make_axis_group(context, group);
-    case GroupKind::kMultiply:
-      if (context.node(group.inputs[1]).shape != context.node(group.output).shape) {
-        return make_channel_product_group(context, group);
-      }
-      [[fallthrough]];
-    default:
-      return with_type(context.precision,
-                       [&]<typename T>() { return make_map_group<T>(context, group); });
-  }
+std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& /*op*/) {
+  return make_typed<InputGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReluOp& /*op*/) {
+  return make_typed<ReluGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ActivationOp& /*op*/) {
+  return make_typed<ActivationGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const AddOp& /*op*/) {
+  return make_typed<AddGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const MultiplyOp& /*op*/) {
+  const bool has_factors =
+      site.node(site.group.inputs[1]).shape != site.node(site.group.output).shape;
+  return has_factors ? make_typed<ChannelProductGroup>(site) : make_typed<MultiplyGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ConcatOp& /*op*/) {
+  return std::make_unique<ConcatGroup>(site, site.group);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& /*op*/) {
+  return std::make_unique<SliceGroup>(site, site.group);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& /*op*/) {
+  return make_typed<FlattenGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReshapeOp& /*op*/) {
+  return make_typed<FlattenGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& /*op*/) {
+  return make_typed<MaxPoolGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& /*op*/) {
+  return make_typed<WindowAverageGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const GlobalAveragePoolOp& /*op*/) {
+  return make_typed<AveragePoolGroup>(site);
+}
+std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& /*op*/) {
+  return make_typed<ShortcutGroup>(site);
 }
 
 }  // namespace syncopate::cuda

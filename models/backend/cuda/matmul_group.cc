@@ -66,8 +66,8 @@ class MatmulGroup final : public PlainGroup {
 
 }  // namespace
 
-std::unique_ptr<Group> make_matmul_group(const GroupContext& context, const FusedGroup& group) {
-  return std::make_unique<MatmulGroup>(context, group);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& /*op*/) {
+  return std::make_unique<MatmulGroup>(site, site.group);
 }
 
 }  // namespace syncopate::cuda

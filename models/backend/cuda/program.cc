@@ -16,7 +16,7 @@ bool reads_samples(const GroupContext& context, const FusedGroup& group) {
 
 GroupContext with_folded_inputs(GroupContext context, const std::vector<FusedGroup>& groups) {
   context.folds_inputs = std::ranges::all_of(groups, [&](const FusedGroup& group) {
-    const bool flattens = group.kind == GroupKind::kInput && group.output != group.main;
+    const bool flattens = has_main<InputOp>(context.graph, group) && group.output != group.main;
     if (flattens || !reads_samples(context, group)) return !flattens;
     const auto* conv = std::get_if<Conv2dOp>(&context.node(group.main).operation);
     return conv != nullptr && conv->groups == 1;
@@ -42,7 +42,9 @@ Program::Program(const GroupContext& given, const std::vector<FusedGroup>& group
     return context.n * num_elements(output.shape);
   };
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    groups_.push_back(make_group(context, groups[i]));
+    const GroupSite site{context, groups[i]};
+    groups_.push_back(std::visit([&](const auto& op) { return make_group(site, op); },
+                                 context.node(groups[i].main).operation));
     needs.push_back(groups_.back()->needs());
     value_bytes.push_back(static_cast<std::size_t>(elements_of(i)) *
                           element_bytes(context.precision));

@@ -14,7 +14,7 @@ namespace syncopate::cuda {
 // A Program is used by one thread only.
 class Program {
  public:
-  // `groups` are the fused groups of the graph; kind kConvReluPool is not supported on a GPU.
+  // `groups` are the fused groups of the graph, none with `pool`.
   // Throws UnavailableError, DeviceError, ShapeError, OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
