@@ -49,4 +49,50 @@ constexpr bool keeps_zero(const ActivationOp& op) noexcept {
   }
 }
 
+// The functions as types. Whatever computes them has an overload of value_of(function, x) and of
+// slope_of(function, x) for each; a function without them does not compile.
+namespace functions {
+struct Sigmoid {};
+struct Tanh {};
+struct Gelu {};
+struct Silu {};
+struct HardSwish {};
+struct Relu6 {};
+struct HardSigmoid {};
+struct Clip {
+  float low;
+  float high;
+};
+struct Linear {
+  float factor;
+  float offset;
+};
+}  // namespace functions
+
+// Calls body(function) with the function of an activation.
+template <typename Body>
+auto with_function(const ActivationOp& op, const Body& body) {
+  switch (op.kind) {
+    case Activation::kSigmoid:
+      return body(functions::Sigmoid{});
+    case Activation::kTanh:
+      return body(functions::Tanh{});
+    case Activation::kGelu:
+      return body(functions::Gelu{});
+    case Activation::kSilu:
+      return body(functions::Silu{});
+    case Activation::kHardSwish:
+      return body(functions::HardSwish{});
+    case Activation::kRelu6:
+      return body(functions::Relu6{});
+    case Activation::kHardSigmoid:
+      return body(functions::HardSigmoid{});
+    case Activation::kClip:
+      return body(functions::Clip{op.low, op.high});
+    case Activation::kLinear:
+      break;
+  }
+  return body(functions::Linear{op.factor, op.offset});
+}
+
 }  // namespace syncopate

@@ -148,57 +148,52 @@ namespace {
 double normal_distribution(double x) { return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))); }
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-double value_of(const ActivationOp& op, double x) {
-  switch (op.kind) {
-    case Activation::kSigmoid:
-      return sigmoid(x);
-    case Activation::kTanh:
-      return std::tanh(x);
-    case Activation::kGelu:
-      return x * normal_distribution(x);
-    case Activation::kSilu:
-      return x * sigmoid(x);
-    case Activation::kHardSwish:
-      return x * std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
-    case Activation::kRelu6:
-      return std::min(std::max(x, 0.0), 6.0);
-    case Activation::kHardSigmoid:
-      return std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
-    case Activation::kClip:
-      return std::min(std::max(x, double{op.low}), double{op.high});
-    case Activation::kLinear:
-      return x * double{op.factor} + double{op.offset};
-  }
-  return 0.0;
+double value_of(functions::Sigmoid /*f*/, double x) { return sigmoid(x); }
+double slope_of(functions::Sigmoid /*f*/, double x) { return sigmoid(x) * (1.0 - sigmoid(x)); }
+
+double value_of(functions::Tanh /*f*/, double x) { return std::tanh(x); }
+double slope_of(functions::Tanh /*f*/, double x) { return 1.0 - std::tanh(x) * std::tanh(x); }
+
+double value_of(functions::Gelu /*f*/, double x) { return x * normal_distribution(x); }
+double slope_of(functions::Gelu /*f*/, double x) {
+  constexpr double kPi = 3.14159265358979323846;
+  return normal_distribution(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * kPi);
 }
 
-double slope_of(const ActivationOp& op, double x) {
-  constexpr double kPi = 3.14159265358979323846;
+double value_of(functions::Silu /*f*/, double x) { return x * sigmoid(x); }
+double slope_of(functions::Silu /*f*/, double x) {
   const double s = sigmoid(x);
-  switch (op.kind) {
-    case Activation::kSigmoid:
-      return s * (1.0 - s);
-    case Activation::kTanh:
-      return 1.0 - std::tanh(x) * std::tanh(x);
-    case Activation::kGelu:
-      return normal_distribution(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * kPi);
-    case Activation::kSilu:
-      return s + x * s * (1.0 - s);
-    case Activation::kHardSwish:
-      // At the kinks, the slope between them, as in PyTorch 1.13.
-      if (x < -3.0) return 0.0;
-      return x > 3.0 ? 1.0 : x / 3.0 + 0.5;
-    case Activation::kRelu6:
-      return x > 0.0 && x < 6.0 ? 1.0 : 0.0;
-    case Activation::kHardSigmoid:
-      return x > -3.0 && x < 3.0 ? 1.0 / 6.0 : 0.0;
-    case Activation::kClip:
-      return x >= double{op.low} && x <= double{op.high} ? 1.0 : 0.0;
-    case Activation::kLinear:
-      return double{op.factor};
-  }
-  return 0.0;
+  return s + x * s * (1.0 - s);
 }
+
+double value_of(functions::HardSwish /*f*/, double x) {
+  return x * std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
+}
+double slope_of(functions::HardSwish /*f*/, double x) {
+  // At the kinks, the slope between them, as in PyTorch 1.13.
+  if (x < -3.0) return 0.0;
+  return x > 3.0 ? 1.0 : x / 3.0 + 0.5;
+}
+
+double value_of(functions::Relu6 /*f*/, double x) { return std::min(std::max(x, 0.0), 6.0); }
+double slope_of(functions::Relu6 /*f*/, double x) { return x > 0.0 && x < 6.0 ? 1.0 : 0.0; }
+
+double value_of(functions::HardSigmoid /*f*/, double x) {
+  return std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
+}
+double slope_of(functions::HardSigmoid /*f*/, double x) {
+  return x > -3.0 && x < 3.0 ? 1.0 / 6.0 : 0.0;
+}
+
+double value_of(functions::Clip f, double x) {
+  return std::min(std::max(x, double{f.low}), double{f.high});
+}
+double slope_of(functions::Clip f, double x) {
+  return x >= double{f.low} && x <= double{f.high} ? 1.0 : 0.0;
+}
+
+double value_of(functions::Linear f, double x) { return x * double{f.factor} + double{f.offset}; }
+double slope_of(functions::Linear f, double /*x*/) { return double{f.factor}; }
 
 // Calls visit(n, oh, ow, c, ih, iw) for each pixel of the map in each window of an average pool.
 template <typename Visit>
@@ -224,15 +219,19 @@ void for_each_in_windows(const Map& x, const AveragePoolOp& op, std::int64_t out
 
 Map activate(const Map& x, const ActivationOp& operation) {
   Map y = x;
-  for (double& value : y.values) value = value_of(operation, value);
+  with_function(operation, [&](auto function) {
+    for (double& value : y.values) value = value_of(function, value);
+  });
   return y;
 }
 
 Map activate_backward(const Map& x, const ActivationOp& operation, const Map& dy) {
   Map dx = dy;
-  for (std::size_t i = 0; i < x.values.size(); ++i) {
-    dx.values[i] *= slope_of(operation, x.values[i]);
-  }
+  with_function(operation, [&](auto function) {
+    for (std::size_t i = 0; i < x.values.size(); ++i) {
+      dx.values[i] *= slope_of(function, x.values[i]);
+    }
+  });
   return dx;
 }
 

@@ -37,118 +37,77 @@ Vec error_function(Vec x) {
 // The normal distribution function, which GELU multiplies by x.
 Vec normal(Vec x) { return 0.5F * (1.0F + error_function(x * 0.707106781F)); }
 
-struct Sigmoid {
-  static Vec value(Vec x) { return sigmoid(x); }
-  static Vec slope(Vec x) {
-    const Vec y = sigmoid(x);
-    return y * (1.0F - y);
-  }
-};
-struct Tanh {
-  static Vec value(Vec x) { return hyperbolic_tangent(x); }
-  static Vec slope(Vec x) {
-    const Vec y = hyperbolic_tangent(x);
-    return 1.0F - y * y;
-  }
-};
-struct Gelu {
-  static Vec value(Vec x) { return x * normal(x); }
-  static Vec slope(Vec x) { return normal(x) + x * 0.398942280F * exponential(x * x * -0.5F); }
-};
-struct Silu {
-  static Vec value(Vec x) { return x * sigmoid(x); }
-  static Vec slope(Vec x) {
-    const Vec y = sigmoid(x);
-    return y * (1.0F + x * (1.0F - y));
-  }
-};
-struct HardSwish {
-  static Vec value(Vec x) {
-    Vec gate = x + 3.0F;
-    gate = gate < 0.0F ? Vec{} : gate;
-    gate = gate > 6.0F ? Vec{} + 6.0F : gate;
-    return x * gate * (1.0F / 6.0F);
-  }
-  static Vec slope(Vec x) {
-    const Vec inner = x * (1.0F / 3.0F) + 0.5F;
-    const Vec left = x < -3.0F ? Vec{} : inner;
-    return x > 3.0F ? Vec{} + 1.0F : left;
-  }
-};
-
-struct Relu6 {
-  static Vec value(Vec x) {
-    const Vec positive = positive_part(x);
-    return positive > 6.0F ? Vec{} + 6.0F : positive;
-  }
-  static Vec slope(Vec x) {
-    const Vec left = x > 0.0F ? Vec{} + 1.0F : Vec{};
-    return x < 6.0F ? left : Vec{};
-  }
-};
-
-struct HardSigmoid {
-  static Vec value(Vec x) {
-    const Vec positive = positive_part(x + 3.0F);
-    return (positive > 6.0F ? Vec{} + 6.0F : positive) * (1.0F / 6.0F);
-  }
-  static Vec slope(Vec x) {
-    const Vec left = x > -3.0F ? Vec{} + (1.0F / 6.0F) : Vec{};
-    return x < 3.0F ? left : Vec{};
-  }
-};
-
-struct Clip {
-  float low;
-  float high;
-  Vec value(Vec x) const {
-    const Vec y = x < low ? Vec{} + low : x;
-    return y > high ? Vec{} + high : y;
-  }
-  Vec slope(Vec x) const {
-    const Vec left = x >= low ? Vec{} + 1.0F : Vec{};
-    return x <= high ? left : Vec{};
-  }
-};
-
-struct Linear {
-  float factor;
-  float offset;
-  Vec value(Vec x) const { return x * factor + offset; }
-  Vec slope(Vec /*x*/) const { return Vec{} + factor; }
-};
-
-// Calls body(function) with the function of an activation.
-template <typename Body>
-void with_function(const ActivationOp& op, const Body& body) {
-  switch (op.kind) {
-    case Activation::kSigmoid:
-      return body(Sigmoid{});
-    case Activation::kTanh:
-      return body(Tanh{});
-    case Activation::kGelu:
-      return body(Gelu{});
-    case Activation::kSilu:
-      return body(Silu{});
-    case Activation::kHardSwish:
-      return body(HardSwish{});
-    case Activation::kRelu6:
-      return body(Relu6{});
-    case Activation::kHardSigmoid:
-      return body(HardSigmoid{});
-    case Activation::kClip:
-      return body(Clip{op.low, op.high});
-    case Activation::kLinear:
-      return body(Linear{op.factor, op.offset});
-  }
+Vec value_of(functions::Sigmoid /*f*/, Vec x) { return sigmoid(x); }
+Vec slope_of(functions::Sigmoid /*f*/, Vec x) {
+  const Vec y = sigmoid(x);
+  return y * (1.0F - y);
 }
+
+Vec value_of(functions::Tanh /*f*/, Vec x) { return hyperbolic_tangent(x); }
+Vec slope_of(functions::Tanh /*f*/, Vec x) {
+  const Vec y = hyperbolic_tangent(x);
+  return 1.0F - y * y;
+}
+
+Vec value_of(functions::Gelu /*f*/, Vec x) { return x * normal(x); }
+Vec slope_of(functions::Gelu /*f*/, Vec x) {
+  return normal(x) + x * 0.398942280F * exponential(x * x * -0.5F);
+}
+
+Vec value_of(functions::Silu /*f*/, Vec x) { return x * sigmoid(x); }
+Vec slope_of(functions::Silu /*f*/, Vec x) {
+  const Vec y = sigmoid(x);
+  return y * (1.0F + x * (1.0F - y));
+}
+
+Vec value_of(functions::HardSwish /*f*/, Vec x) {
+  Vec gate = x + 3.0F;
+  gate = gate < 0.0F ? Vec{} : gate;
+  gate = gate > 6.0F ? Vec{} + 6.0F : gate;
+  return x * gate * (1.0F / 6.0F);
+}
+Vec slope_of(functions::HardSwish /*f*/, Vec x) {
+  const Vec inner = x * (1.0F / 3.0F) + 0.5F;
+  const Vec left = x < -3.0F ? Vec{} : inner;
+  return x > 3.0F ? Vec{} + 1.0F : left;
+}
+
+Vec value_of(functions::Relu6 /*f*/, Vec x) {
+  const Vec positive = positive_part(x);
+  return positive > 6.0F ? Vec{} + 6.0F : positive;
+}
+Vec slope_of(functions::Relu6 /*f*/, Vec x) {
+  const Vec left = x > 0.0F ? Vec{} + 1.0F : Vec{};
+  return x < 6.0F ? left : Vec{};
+}
+
+Vec value_of(functions::HardSigmoid /*f*/, Vec x) {
+  const Vec positive = positive_part(x + 3.0F);
+  return (positive > 6.0F ? Vec{} + 6.0F : positive) * (1.0F / 6.0F);
+}
+Vec slope_of(functions::HardSigmoid /*f*/, Vec x) {
+  const Vec left = x > -3.0F ? Vec{} + (1.0F / 6.0F) : Vec{};
+  return x < 3.0F ? left : Vec{};
+}
+
+Vec value_of(functions::Clip f, Vec x) {
+  const Vec y = x < f.low ? Vec{} + f.low : x;
+  return y > f.high ? Vec{} + f.high : y;
+}
+Vec slope_of(functions::Clip f, Vec x) {
+  const Vec left = x >= f.low ? Vec{} + 1.0F : Vec{};
+  return x <= f.high ? left : Vec{};
+}
+
+Vec value_of(functions::Linear f, Vec x) { return x * f.factor + f.offset; }
+Vec slope_of(functions::Linear f, Vec /*x*/) { return Vec{} + f.factor; }
 
 }  // namespace
 
 void activate(const ActivationOp& op, const float* x, float* y, std::int64_t count) {
   with_function(op, [&](auto function) {
     for (std::int64_t i = 0; i < count; i += kBlock) {
-      store_part(y + i, function.value(load_part(x + i, count - i)), count - i);
+      store_part(y + i, value_of(function, load_part(x + i, count - i)), count - i);
     }
   });
 }
@@ -157,7 +116,7 @@ void activate_backward(const ActivationOp& op, const float* x, const float* dy, 
                        std::int64_t count) {
   with_function(op, [&](auto function) {
     for (std::int64_t i = 0; i < count; i += kBlock) {
-      const Vec slope = function.slope(load_part(x + i, count - i));
+      const Vec slope = slope_of(function, load_part(x + i, count - i));
       store_part(dx + i, slope * load_part(dy + i, count - i), count - i);
     }
   });

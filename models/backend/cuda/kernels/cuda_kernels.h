@@ -13,8 +13,11 @@
 
 #include <cstdint>
 
-#include "models/graph/activation.h"
 #include "models/optim/kernels/optimizer_kernels.h"
+
+namespace syncopate {
+struct ActivationOp;
+}
 
 namespace syncopate::cuda {
 

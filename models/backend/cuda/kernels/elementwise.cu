@@ -7,6 +7,7 @@
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
+#include "models/graph/activation.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -135,81 +136,68 @@ __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 // The normal distribution function, which GELU multiplies by x.
 __device__ inline float normal(float x) { return 0.5F * (1.0F + erff(x * 0.707106781F)); }
 
-// The smooth activations and their derivatives; models/graph/activation.h.
-struct Sigmoid {
-  static __device__ float value(float x) { return sigmoid(x); }
-  static __device__ float slope(float x) {
-    const float y = sigmoid(x);
-    return y * (1.0F - y);
-  }
-};
-struct Tanh {
-  static __device__ float value(float x) { return tanhf(x); }
-  static __device__ float slope(float x) {
-    const float y = tanhf(x);
-    return 1.0F - y * y;
-  }
-};
-struct Gelu {
-  static __device__ float value(float x) { return x * normal(x); }
-  static __device__ float slope(float x) {
-    return normal(x) + x * 0.398942280F * expf(-0.5F * x * x);
-  }
-};
-struct Silu {
-  static __device__ float value(float x) { return x * sigmoid(x); }
-  static __device__ float slope(float x) {
-    const float y = sigmoid(x);
-    return y * (1.0F + x * (1.0F - y));
-  }
-};
-struct HardSwish {
-  static __device__ float value(float x) {
-    // These comparisons let NaN pass.
-    float gate = x + 3.0F;
-    gate = gate < 0.0F ? 0.0F : gate;
-    gate = gate > 6.0F ? 6.0F : gate;
-    return x * gate * (1.0F / 6.0F);
-  }
-  static __device__ float slope(float x) {
-    if (x < -3.0F) return 0.0F;
-    return x > 3.0F ? 1.0F : x * (1.0F / 3.0F) + 0.5F;
-  }
-};
+// The activations and their derivatives; models/graph/activation.h.
+__device__ inline float value_of(functions::Sigmoid /*f*/, float x) { return sigmoid(x); }
+__device__ inline float slope_of(functions::Sigmoid /*f*/, float x) {
+  const float y = sigmoid(x);
+  return y * (1.0F - y);
+}
 
-struct Relu6 {
-  static __device__ float value(float x) {
-    // These comparisons let NaN pass.
-    const float positive = x < 0.0F ? 0.0F : x;
-    return positive > 6.0F ? 6.0F : positive;
-  }
-  static __device__ float slope(float x) { return x > 0.0F && x < 6.0F ? 1.0F : 0.0F; }
-};
+__device__ inline float value_of(functions::Tanh /*f*/, float x) { return tanhf(x); }
+__device__ inline float slope_of(functions::Tanh /*f*/, float x) {
+  const float y = tanhf(x);
+  return 1.0F - y * y;
+}
 
-struct HardSigmoid {
-  static __device__ float value(float x) {
-    // These comparisons let NaN pass.
-    const float positive = x + 3.0F < 0.0F ? 0.0F : x + 3.0F;
-    return (positive > 6.0F ? 6.0F : positive) * (1.0F / 6.0F);
-  }
-  static __device__ float slope(float x) { return x > -3.0F && x < 3.0F ? 1.0F / 6.0F : 0.0F; }
-};
+__device__ inline float value_of(functions::Gelu /*f*/, float x) { return x * normal(x); }
+__device__ inline float slope_of(functions::Gelu /*f*/, float x) {
+  return normal(x) + x * 0.398942280F * expf(-0.5F * x * x);
+}
 
-struct Clip {
-  float low, high;
-  __device__ float value(float x) const {
-    // These comparisons let NaN pass.
-    const float y = x < low ? low : x;
-    return y > high ? high : y;
-  }
-  __device__ float slope(float x) const { return x >= low && x <= high ? 1.0F : 0.0F; }
-};
+__device__ inline float value_of(functions::Silu /*f*/, float x) { return x * sigmoid(x); }
+__device__ inline float slope_of(functions::Silu /*f*/, float x) {
+  const float y = sigmoid(x);
+  return y * (1.0F + x * (1.0F - y));
+}
 
-struct Linear {
-  float factor, offset;
-  __device__ float value(float x) const { return x * factor + offset; }
-  __device__ float slope(float /*x*/) const { return factor; }
-};
+// The comparisons of the functions below let NaN pass.
+__device__ inline float value_of(functions::HardSwish /*f*/, float x) {
+  float gate = x + 3.0F;
+  gate = gate < 0.0F ? 0.0F : gate;
+  gate = gate > 6.0F ? 6.0F : gate;
+  return x * gate * (1.0F / 6.0F);
+}
+__device__ inline float slope_of(functions::HardSwish /*f*/, float x) {
+  if (x < -3.0F) return 0.0F;
+  return x > 3.0F ? 1.0F : x * (1.0F / 3.0F) + 0.5F;
+}
+
+__device__ inline float value_of(functions::Relu6 /*f*/, float x) {
+  const float positive = x < 0.0F ? 0.0F : x;
+  return positive > 6.0F ? 6.0F : positive;
+}
+__device__ inline float slope_of(functions::Relu6 /*f*/, float x) {
+  return x > 0.0F && x < 6.0F ? 1.0F : 0.0F;
+}
+
+__device__ inline float value_of(functions::HardSigmoid /*f*/, float x) {
+  const float positive = x + 3.0F < 0.0F ? 0.0F : x + 3.0F;
+  return (positive > 6.0F ? 6.0F : positive) * (1.0F / 6.0F);
+}
+__device__ inline float slope_of(functions::HardSigmoid /*f*/, float x) {
+  return x > -3.0F && x < 3.0F ? 1.0F / 6.0F : 0.0F;
+}
+
+__device__ inline float value_of(functions::Clip f, float x) {
+  const float y = x < f.low ? f.low : x;
+  return y > f.high ? f.high : y;
+}
+__device__ inline float slope_of(functions::Clip f, float x) {
+  return x >= f.low && x <= f.high ? 1.0F : 0.0F;
+}
+
+__device__ inline float value_of(functions::Linear f, float x) { return x * f.factor + f.offset; }
+__device__ inline float slope_of(functions::Linear f, float /*x*/) { return f.factor; }
 
 template <typename T, typename Function>
 struct ActivateForward {
@@ -220,7 +208,7 @@ struct ActivateForward {
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     auto floats = load<kWidth>(x + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] = function.value(floats[i]);
+    for (int i = 0; i < kWidth; ++i) floats[i] = value_of(function, floats[i]);
     store(y + first, floats);
   }
 };
@@ -236,35 +224,10 @@ struct ActivateBackward {
   __device__ void at(std::int64_t first) const {
     const auto inputs = load<kWidth>(x + first);
     auto floats = load<kWidth>(dy + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] *= function.slope(inputs[i]);
+    for (int i = 0; i < kWidth; ++i) floats[i] *= slope_of(function, inputs[i]);
     store(dx + first, floats);
   }
 };
-
-// Calls body(function) with the function of an activation.
-template <typename Body>
-void with_function(const ActivationOp& op, const Body& body) {
-  switch (op.kind) {
-    case Activation::kSigmoid:
-      return body(Sigmoid{});
-    case Activation::kTanh:
-      return body(Tanh{});
-    case Activation::kGelu:
-      return body(Gelu{});
-    case Activation::kSilu:
-      return body(Silu{});
-    case Activation::kHardSwish:
-      return body(HardSwish{});
-    case Activation::kRelu6:
-      return body(Relu6{});
-    case Activation::kHardSigmoid:
-      return body(HardSigmoid{});
-    case Activation::kClip:
-      return body(Clip{op.low, op.high});
-    case Activation::kLinear:
-      return body(Linear{op.factor, op.offset});
-  }
-}
 
 }  // namespace
 
