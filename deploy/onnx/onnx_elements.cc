@@ -107,6 +107,11 @@ void add_hard_sigmoid(OnnxReading& net, const NodeProto& node, const OnnxAttribu
                         : net.build.clip(net.build.linear(x.node, alpha, beta), 0.0F, 1.0F));
 }
 
+void add_leaky_relu(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = net.value(node, 0);
+  net.set_like(node, x, net.build.leaky_relu(x.node, attributes.number("alpha", 0.01F)));
+}
+
 void add_identity(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attributes) {
   constexpr std::int64_t kToFloat = 1;
   if (node.op_type() == "Cast" && attributes.integer("to", 0) != kToFloat) {
@@ -215,6 +220,7 @@ std::span<const OnnxRow> element_rows() {
       {"Swish", 1, {"alpha"}, add_activation, check_swish},
       {"HardSwish", 1, {}, add_activation},
       {"HardSigmoid", 1, {"alpha", "beta"}, add_hard_sigmoid},
+      {"LeakyRelu", 1, {"alpha"}, add_leaky_relu},
       {"Clip", 1, {}, add_clip},
       {"Identity", 1, {}, add_identity},
       {"Cast", 1, {"to", "saturate"}, add_identity},

@@ -141,10 +141,10 @@ OnnxValue OnnxForms::transposed(const OnnxValue& x, const std::vector<std::int64
 }
 
 bool OnnxForms::is_read_by_dense_layers(const proto::onnx::NodeProto& node) const {
-  constexpr std::array kOnElements = {"Relu",    "Sigmoid",   "Tanh",        "Gelu",
-                                      "Silu",    "HardSwish", "HardSigmoid", "Clip",
-                                      "Dropout", "Identity",  "Cast",        "LayerNormalization",
-                                      "Add",     "Sub",       "Mul",         "Div"};
+  constexpr std::array kOnElements = {
+      "Relu",      "Sigmoid", "Tanh",    "Gelu",     "Silu", "HardSwish",          "HardSigmoid",
+      "LeakyRelu", "Clip",    "Dropout", "Identity", "Cast", "LayerNormalization", "Add",
+      "Sub",       "Mul",     "Div"};
   std::vector<std::string> open = {node.output(0)};
   std::set<std::string> seen;
   while (!open.empty()) {

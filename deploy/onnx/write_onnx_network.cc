@@ -251,6 +251,9 @@ class OnnxWriter {
         set(added, "beta", 0.5F);
         return;
       }
+      case Activation::kLeakyRelu:
+        set(add_operator("LeakyRelu", {x}), "alpha", operation.slope);
+        return;
       case Activation::kClip:
         add_operator("Clip", {x, number("min", operation.low), number("max", operation.high)});
         return;

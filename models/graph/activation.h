@@ -9,8 +9,8 @@ namespace syncopate {
 
 // Sources: Hendrycks and Gimpel 2016 (GELU, with the error function, not the approximation by
 // tanh), Elfwing et al. 2017 (SiLU: x * sigmoid(x)), Howard et al. 2019 (hard swish: x * min(max(x
-// + 3, 0), 6) / 6), Krizhevsky 2010 (ReLU6: min(max(x, 0), 6)). Hard sigmoid: min(max(x + 3, 0), 6)
-// / 6, as Hardsigmoid of PyTorch and hard_sigmoid of Keras 3.
+// + 3, 0), 6) / 6), Maas et al. 2013 (leaky ReLU), Krizhevsky 2010 (ReLU6: min(max(x, 0), 6)). Hard
+// sigmoid: min(max(x + 3, 0), 6) / 6, as Hardsigmoid of PyTorch and hard_sigmoid of Keras 3.
 enum class Activation : std::uint8_t {
   kSigmoid,
   kTanh,
@@ -19,6 +19,7 @@ enum class Activation : std::uint8_t {
   kHardSwish,
   kRelu6,
   kHardSigmoid,
+  kLeakyRelu,
   kClip,
   kLinear
 };
@@ -26,6 +27,8 @@ enum class Activation : std::uint8_t {
 // A function other than ReLU, element by element.
 struct ActivationOp {
   Activation kind = Activation::kSilu;
+  // kLeakyRelu alone: y = x if x > 0 and slope * x otherwise, as LeakyReLU of PyTorch.
+  float slope = 0.01F;
   // kClip alone: y = min(max(x, low), high), with the slope 1 at both bounds, as clamp of PyTorch.
   float low = 0.0F;
   float high = 0.0F;
@@ -59,6 +62,9 @@ struct Silu {};
 struct HardSwish {};
 struct Relu6 {};
 struct HardSigmoid {};
+struct LeakyRelu {
+  float slope;
+};
 struct Clip {
   float low;
   float high;
@@ -87,6 +93,8 @@ auto with_function(const ActivationOp& op, const Body& body) {
       return body(functions::Relu6{});
     case Activation::kHardSigmoid:
       return body(functions::HardSigmoid{});
+    case Activation::kLeakyRelu:
+      return body(functions::LeakyRelu{op.slope});
     case Activation::kClip:
       return body(functions::Clip{op.low, op.high});
     case Activation::kLinear:

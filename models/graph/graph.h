@@ -310,6 +310,7 @@ class GraphBuilder {
   NodeId dropout(NodeId x, std::string_view name, DropoutOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
+  NodeId leaky_relu(NodeId x, float slope = ActivationOp().slope);
   NodeId clip(NodeId x, float low, float high);
   NodeId linear(NodeId x, float factor, float offset = 0.0F);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -89,8 +90,8 @@ GraphBuilder::GraphBuilder(std::string name) { graph_.name = std::move(name); }
 
 const Shape& GraphBuilder::shape(NodeId node) const {
   if (node < 0 || std::cmp_greater_equal(node, graph_.nodes.size())) {
-    throw ShapeError(fmt::format("there is no node {}; this network has {} so far", node,
-                                 graph_.nodes.size()));
+    throw ShapeError(
+        fmt::format("there is no node {}; this network has {} so far", node, graph_.nodes.size()));
   }
   return graph_.nodes[static_cast<std::size_t>(node)].shape;
 }
@@ -283,6 +284,14 @@ NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(sha
 
 NodeId GraphBuilder::activation(NodeId x, Activation kind) {
   return append("", ActivationOp{.kind = kind}, {x}, Shape(shape(x)));
+}
+
+NodeId GraphBuilder::leaky_relu(NodeId x, float slope) {
+  if (!std::isfinite(slope)) {
+    throw ShapeError(fmt::format("leaky_relu: found a slope of {}; expected a number", slope));
+  }
+  return append("", ActivationOp{.kind = Activation::kLeakyRelu, .slope = slope}, {x},
+                Shape(shape(x)));
 }
 
 NodeId GraphBuilder::clip(NodeId x, float low, float high) {

@@ -215,6 +215,15 @@ std::vector<OperationRow> make_rows() {
       function_row(Activation::kSilu, "silu"),
       function_row(Activation::kHardSwish, "hard-swish"),
       activation_row(
+          Activation::kLeakyRelu,
+          {.name = "leaky_relu", .help = "slope 0.01: x above 0, and slope * x below"},
+          [](ActivationOp& op, NodeDraft& /*node*/) {
+            return Fields{{"slope", any_number(op.slope)}};
+          },
+          [](GraphBuilder& build, NodeDraft& node, ActivationOp& op) {
+            return build.leaky_relu(node.inputs[0], op.slope);
+          }),
+      activation_row(
           Activation::kClip, {.name = "clip", .help = "low, high: min(max(x, low), high)"},
           [](ActivationOp& op, NodeDraft& /*node*/) {
             return Fields{{"low", any_number(op.low), true}, {"high", any_number(op.high), true}};

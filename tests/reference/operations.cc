@@ -185,6 +185,9 @@ double slope_of(functions::HardSigmoid /*f*/, double x) {
   return x > -3.0 && x < 3.0 ? 1.0 / 6.0 : 0.0;
 }
 
+double value_of(functions::LeakyRelu f, double x) { return x > 0.0 ? x : double{f.slope} * x; }
+double slope_of(functions::LeakyRelu f, double x) { return x > 0.0 ? 1.0 : double{f.slope}; }
+
 double value_of(functions::Clip f, double x) {
   return std::min(std::max(x, double{f.low}), double{f.high});
 }

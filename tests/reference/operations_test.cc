@@ -162,6 +162,9 @@ TEST(ReferenceActivation, ClipsAndScalesByItsNumbers) {
   const ActivationOp linear{.kind = Activation::kLinear, .factor = 2.0F, .offset = 1.0F};
   EXPECT_EQ(activate(x, linear).values, (Values{-3.0, 2.0, 9.0}));
   EXPECT_EQ(activate(x, {.kind = Activation::kHardSigmoid}).values[1], 3.5 / 6.0);
+  const ActivationOp leaky{.kind = Activation::kLeakyRelu, .slope = 0.25F};
+  EXPECT_EQ(activate(x, leaky).values, (Values{-0.5, 0.5, 4.0}));
+  EXPECT_EQ(activate_backward(x, leaky, x).values, (Values{-0.5, 0.5, 4.0}));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Graph of_rare_operations() {
                                 Activation::kRelu6, Activation::kTanh, Activation::kSigmoid}) {
     x = build.activation(x, each);
   }
+  x = build.leaky_relu(x, 0.3F);
   x = build.multiply(x, build.activation(x, Activation::kTanh));
   x = build.average_pool(x, {.window = 3, .stride = 2, .pad = 1});
   x = build.conv_transpose2d(x, "up", 4, {.kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 0, 0}});

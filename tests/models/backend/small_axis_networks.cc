@@ -46,6 +46,11 @@ void append_axis_networks(std::vector<SmallNetwork>& all) {
     x = b.clip(b.dense(b.flatten(x), "hidden", 7), -0.5F, 0.5F);
     return b.activation(b.linear(x, 2.0F, 0.25F), Activation::kHardSigmoid);
   });
+  append("LeakyRelu", {5, 4, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.leaky_relu(b.conv2d(x, "conv", 10, same), 0.25F);  // 10 channels fill no whole block
+    x = b.leaky_relu(b.dense(b.flatten(x), "hidden", 7));
+    return b.leaky_relu(b.dense(x, "negative", 7), -0.5F);
+  });
   append("SqueezeAndExcitation", {5, 4, 3}, [=](GraphBuilder& b, NodeId x) {
     const NodeId y = b.conv2d(x, "conv", 20, same);
     NodeId gate = b.reshape(b.global_average_pool(y), {1, 1, 20});

@@ -57,6 +57,7 @@ TEST_F(AxisNodes, MultiplyAMapByTheFactorsOfItsChannelsInEitherOrder) {
 TEST_F(AxisNodes, AreReadBackFromTheirText) {
   NodeId y = build_.upsample2d(x_, {.scale = 2, .mode = Interpolation::kBilinear});
   y = build_.clip(build_.linear(build_.softmax(y), -0.25F, 0.1F), -1e-3F, 0.7F);
+  y = build_.leaky_relu(y, 0.3F);
   y = build_.activation(build_.reshape(y, {7, 20, 4}), Activation::kHardSigmoid);
   y = build_.slice(y, 1, 2);
   y = build_.matmul(build_.transpose(y, {0, 2, 1}), y);
@@ -67,9 +68,9 @@ TEST_F(AxisNodes, AreReadBackFromTheirText) {
   for (const char* const part :
        {R"({"op":"upsample2d","scale":2,"mode":"bilinear",)", R"({"op":"linear","factor":-0.25,)",
         R"("offset":0.1,)", R"({"op":"clip","low":-0.001,"high":0.7,)", R"({"op":"softmax",)",
-        R"({"op":"reshape","shape":[7,20,4],)", R"({"op":"slice","first":1,"count":2,)",
-        R"({"op":"hard-sigmoid",)", R"({"op":"transpose","order":[0,2,1],)",
-        R"({"op":"reduce_mean","axes":[0,1],)"}) {
+        R"({"op":"leaky_relu","slope":0.3,)", R"({"op":"reshape","shape":[7,20,4],)",
+        R"({"op":"slice","first":1,"count":2,)", R"({"op":"hard-sigmoid",)",
+        R"({"op":"transpose","order":[0,2,1],)", R"({"op":"reduce_mean","axes":[0,1],)"}) {
     EXPECT_TRUE(contains(text, part)) << part << " in " << text;
   }
 }

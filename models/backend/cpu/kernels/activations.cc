@@ -90,6 +90,9 @@ Vec slope_of(functions::HardSigmoid /*f*/, Vec x) {
   return x < 3.0F ? left : Vec{};
 }
 
+Vec value_of(functions::LeakyRelu f, Vec x) { return x > 0.0F ? x : f.slope * x; }
+Vec slope_of(functions::LeakyRelu f, Vec x) { return x > 0.0F ? Vec{} + 1.0F : Vec{} + f.slope; }
+
 Vec value_of(functions::Clip f, Vec x) {
   const Vec y = x < f.low ? Vec{} + f.low : x;
   return y > f.high ? Vec{} + f.high : y;

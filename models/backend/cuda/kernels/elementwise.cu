@@ -188,6 +188,13 @@ __device__ inline float slope_of(functions::HardSigmoid /*f*/, float x) {
   return x > -3.0F && x < 3.0F ? 1.0F / 6.0F : 0.0F;
 }
 
+__device__ inline float value_of(functions::LeakyRelu f, float x) {
+  return x > 0.0F ? x : f.slope * x;
+}
+__device__ inline float slope_of(functions::LeakyRelu f, float x) {
+  return x > 0.0F ? 1.0F : f.slope;
+}
+
 __device__ inline float value_of(functions::Clip f, float x) {
   const float y = x < f.low ? f.low : x;
   return y > f.high ? f.high : y;

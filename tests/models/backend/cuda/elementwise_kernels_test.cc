@@ -137,12 +137,13 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
 
 TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
   using T = TypeParam;
-  for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
-                                Activation::kSilu, Activation::kHardSwish, Activation::kRelu6,
-                                Activation::kHardSigmoid, Activation::kClip, Activation::kLinear}) {
+  for (const Activation kind :
+       {Activation::kSigmoid, Activation::kTanh, Activation::kGelu, Activation::kSilu,
+        Activation::kHardSwish, Activation::kRelu6, Activation::kHardSigmoid,
+        Activation::kLeakyRelu, Activation::kClip, Activation::kLinear}) {
     SCOPED_TRACE(std::string(name(ActivationOp{.kind = kind})));
     const ActivationOp op{
-        .kind = kind, .low = -1.0F, .high = 2.0F, .factor = -0.5F, .offset = 1.5F};
+        .kind = kind, .slope = 0.25F, .low = -1.0F, .high = 2.0F, .factor = -0.5F, .offset = 1.5F};
     this->for_each_case([&](std::int64_t count, std::int64_t offset) {
       reference::Map x = reference::make_map(1, {count});
       x.values = draw<T>(count, 9, 0.0, 5.0);
