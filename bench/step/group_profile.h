@@ -12,8 +12,8 @@
 
 namespace syncopate::bench {
 
-// Counts the bytes of each group for `batch_size` samples whose values have `element_bytes` bytes
-// per element.
+// Counts the bytes of each group for `batch_size` samples with values of `element_bytes` bytes per
+// element.
 std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<FusedGroup>& groups,
                                           std::int64_t batch_size, std::int64_t element_bytes);
 

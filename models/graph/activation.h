@@ -1,6 +1,6 @@
-// The functions, element by element, that groups of other operations do not join. A header of its
-// own, without a library's templates: the kernels that are compiled once per instruction set
-// include it.
+// The functions of single elements that are never fused into another operation's group. This is a
+// separate header without a library's templates, because the kernels that are compiled once per
+// instruction set include it.
 #pragma once
 
 #include <cstdint>

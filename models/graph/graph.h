@@ -50,7 +50,7 @@ struct State {
   float initial = 0.0F;
 };
 
-// A network's operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
+// A network's operations. Shapes are of one sample: [H, W, C] for a map and [F] for a vector.
 
 // An input of the network: one of the tensors of a sample, which has the name of the node. A value
 // v becomes (v / u - mean[c]) / stddev[c] with u = 255 for u8, 65535 for u16 and 1 for f32.
@@ -62,14 +62,14 @@ struct InputOp {
   // Whether models compute the gradient of the loss with respect to this input: the output of an
   // earlier stage of a pipeline. The dtype is f32, the mean 0 and the deviation 1.
   bool is_differentiated = false;
-  // Whether the program that the network is from has the map [H, W, 1] as [N, H, W], such as rows
+  // Whether the program that made the network stores the map [H, W, 1] as [N, H, W], such as rows
   // of features.
   bool is_plane = false;
 
   float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
-// The padding at the top and the bottom is below kernel_h, that at the left and the right below
+// The padding at the top and the bottom is below kernel_h, and at the left and the right below
 // kernel_w. With groups, input and output channels are divided into as many equal parts, and an
 // output channel reads the input channels of its part alone; as many groups as input channels make
 // a depthwise convolution. The weight is [K, R, S, C / groups].
@@ -81,12 +81,12 @@ struct Conv2dOp {
   bool bias = false;
   int groups = 1;
 };
-// Transposed convolution: the input gradient of the convolution with this kernel, stride and
-// padding, whose output has the size of x. A map of H x W becomes one of
+// Transposed convolution: the input gradient of a convolution with this kernel, stride and padding
+// and with an output of the size of x. A map of H x W becomes one of
 // (H - 1) * stride + kernel_h - pad.rows() by (W - 1) * stride + kernel_w - pad.columns().
 // The weight is [C, R, S, K] in memory and [C, K, R, S] in files, with C input and K output
-// channels. As ConvTranspose2d of PyTorch, whose output_padding reduces the padding at the bottom
-// and the right.
+// channels. As ConvTranspose2d of PyTorch: its output_padding reduces the padding at the bottom and
+// the right.
 struct ConvTranspose2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
@@ -94,8 +94,8 @@ struct ConvTranspose2dOp {
   Padding pad;
   bool bias = false;
 };
-// Batch normalisation per channel. Source: Ioffe and Szegedy 2015. The running statistics are those
-// of PyTorch: unbiased variance, running = (1 - momentum) * running + momentum * batch.
+// Batch normalisation per channel. Source: Ioffe and Szegedy 2015. The running statistics are
+// computed as by PyTorch: unbiased variance, running = (1 - momentum) * running + momentum * batch.
 struct BatchNormOp {
   float epsilon = 1e-5F;
   float momentum = 0.1F;
@@ -107,9 +107,9 @@ struct LayerNormOp {
   float epsilon = 1e-5F;
 };
 // Dropout: in training y = 0 with probability `rate` and x / (1 - rate) otherwise; in evaluation
-// y = x. The mask of a sample is a function of its key (Batch::keys), the node's name and the
-// element's index in the order H, W, C alone, so it depends on no device, batch or layout. Source:
-// Srivastava et al. 2014, with the division in training.
+// y = x. The mask of a sample is a function of three things alone: its key (Batch::keys), the
+// node's name and the element's index in the order H, W, C. So it depends on no device, batch or
+// layout. Source: Srivastava et al. 2014, with the division in training.
 struct DropoutOp {
   float rate = 0.5F;  // in [0, 1)
 
@@ -182,10 +182,10 @@ struct ShortcutOp {
 // The kinds of losses. A loss of classes has labels as targets, the others have numbers.
 //
 // kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0, classes); metric:
-// "accuracy", 1 for a sample whose target has the largest logit. Or of every pixel of a map: logits
-// [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample are the means over its
-// pixels that count, which are those whose target is not kUncounted. A sample without one has the
-// loss 0 and the accuracy 1.
+// "accuracy", 1 for a sample if the logit of its target is the largest. Or of every pixel of a map:
+// logits [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample are the means
+// over its pixels that count. A pixel with the target kUncounted does not count. A sample without a
+// pixel that counts has the loss 0 and the accuracy 1.
 //
 // kBinaryCrossEntropy: input: logits x [K]; target: t f32 [K] in [0, 1]; the loss of a sample is
 // the mean over K of max(x, 0) - x * t + log(1 + exp(-|x|)), as
@@ -222,7 +222,7 @@ inline constexpr std::size_t kMostMetrics = 4;
 // The index of the metric that lines, files and rules of evaluations show.
 inline constexpr std::size_t kMainMetric = 0;
 
-// A metric of a loss: a number of each sample, whose mean over the samples is shown.
+// A metric of a loss: a number of each sample. Its mean over the samples is shown.
 struct LossMetric {
   std::string_view name;  // such as "accuracy"
   bool is_share = true;   // from 0 to 1, and more is better; otherwise from 0, and less is better
@@ -290,8 +290,8 @@ struct Graph {
   ArenaLayout state_layout() const;
 };
 
-// Counts the multiply-adds of a node in a forward pass of one sample: those of convolutions, dense
-// layers and products of matrices.
+// Counts the multiply-adds of a node in a forward pass of one sample. Only convolutions, dense
+// layers and products of matrices have any.
 std::int64_t multiply_adds_of(const Graph& graph, const Node& node);
 
 // Builds a graph node by node, and infers and checks shapes while nodes are added. Each function
@@ -343,11 +343,11 @@ class GraphBuilder {
                 Shape shape);
   // Adds the weight, and the bias if there is one, of the last node.
   void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
-  // Returns the sizes C, H, W of the map that `x` is the flattened form of, if `x` is a vector
-  // whose order in files differs from that in memory.
+  // Returns the sizes C, H, W of a map if `x` is the flattened form of this map, and its order in
+  // files differs from its order in memory.
   std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
-  // Throws ShapeError if the elements of these inputs have different orders in files, or if a
-  // flattened map is to be joined with others (is_joined), for which no order is defined.
+  // Throws ShapeError if the elements of these inputs have different orders in files. Also if a
+  // flattened map is to be joined with others (is_joined): no order is defined for the result.
   void require_one_order(std::span<const NodeId> inputs, bool is_joined,
                          std::string_view operation) const;
 

@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-// Throws ShapeError unless `shape` is that of a map, [H, W, C].
+// Throws ShapeError unless `shape` is a map's shape, [H, W, C].
 void require_map(const Shape& shape, std::string_view what) {
   if (shape.size() != 3) {
     throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(shape)));

@@ -1,4 +1,4 @@
-// Reads the text of a network: that of a checkpoint, and the file of a user.
+// Reads the text of a network: from a checkpoint, and from the file of a user.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,9 +57,9 @@ class Reader : private NodeReader {
   void take_input_of_data(std::span<const Field> fields, NodeDraft& node) const;
   // Refuses a shape of samples that is not the data's.
   void check_shape_of_data(Shape wanted) const;
-  // Refuses a node whose output or whose parameters, from `first_parameter` on, are too large.
+  // Refuses a node if its output or its parameters, from `first_parameter` on, are too large.
   void check_sizes(NodeId id, std::size_t first_parameter);
-  // Refuses a network whose loss or last values are not those that the data's targets want.
+  // Refuses a network if its loss or last values do not fit the data's targets.
   void check_logits(LossKind loss) const;
   // Calls add() with messages that name the line of the node.
   template <typename Add>

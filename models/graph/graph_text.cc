@@ -80,8 +80,8 @@ Json node_as_json(const Graph& graph, const Node& node) {
   return json;
 }
 
-// Names the nodes of a network file: a node without parameters that another than the next one reads
-// gets a name, so that a line that is inserted later changes no input.
+// Names the nodes of a network file. A node without parameters gets a name if another node than the
+// next one reads it, so that a line that is inserted later changes no input.
 class NodeNames {
  public:
   explicit NodeNames(const Graph& graph) {

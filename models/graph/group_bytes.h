@@ -9,7 +9,7 @@ struct GroupValues {
   double inputs = 0.0;
   double output = 0.0;
   double gradients = 0.0;        // of the output, one per reader
-  double input_gradients = 0.0;  // of the inputs whose gradients are computed
+  double input_gradients = 0.0;  // of the inputs that get a gradient
   double element_bytes = 4.0;
   bool relu = false;
   bool add = false;
@@ -21,7 +21,7 @@ struct GroupBytes {
   double backward = 0.0;
 };
 
-// Counts the bytes of a group whose backward pass reads no values, its output, or its inputs.
+// Count the bytes of a group. Its backward pass reads no values, its output, or its inputs.
 GroupBytes copied(const GroupValues& of);
 GroupBytes reading_output(const GroupValues& of);
 GroupBytes reading_inputs(const GroupValues& of);

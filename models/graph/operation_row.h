@@ -34,7 +34,7 @@ struct NodeDraft {
   Shape shape;       // of the output
   int channels = 0;  // of the output: its last side
   Init init = Init::kGlorotUniform;
-  // The data whose classes the node gives; null if its text has a number instead.
+  // The node gives the classes of this data; null if its text has a number instead.
   const NetworkInput* classes_of = nullptr;
 };
 
@@ -110,8 +110,8 @@ struct OperationRow {
   // Of a forward pass of one sample; null: none.
   std::int64_t (*multiply_adds)(const Graph&, const Node&) = nullptr;
   GroupBytes (*bytes)(const GroupValues&) = copied;
-  // The elements that a training step moves for a sample: multiples of those of the first input and
-  // of the output. They are counted per pass if the operation has multiply-adds.
+  // The elements that a training step moves for a sample, as multiples of the elements of the first
+  // input and of the output. They are counted per pass if the operation has multiply-adds.
   struct {
     double input = 0.0;
     double output = 0.0;

@@ -63,8 +63,8 @@ struct Sums {
   std::vector<std::size_t> parameters;
 };
 
-// Returns the name of a place to cut: that of the last node up to it that has one, since operations
-// such as ReLU have none.
+// Returns the name of a place to cut. Operations such as ReLU have no name, so it is the name of
+// the last named node up to the place.
 std::string name_of_place(const Graph& graph, NodeId place) {
   for (NodeId id = place; id >= 0; --id) {
     const std::string& name = graph.nodes[static_cast<std::size_t>(id)].name;
@@ -74,7 +74,7 @@ std::string name_of_place(const Graph& graph, NodeId place) {
 }
 
 // Returns the last node of a stage that ends behind the node `name`: the last place that has this
-// name or that of a part of it.
+// name or the name of a part of it.
 NodeId find_place(const Graph& graph, std::span<const NodeId> places, const std::string& name) {
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     const std::string its_name = name_of_place(graph, *place);

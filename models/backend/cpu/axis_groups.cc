@@ -93,8 +93,8 @@ Places places_of(const ValueType& type, int block) {
   return places;
 }
 
-// Each element of y is the sum of elements of x, times a factor. Those of an element begin at the
-// sum of its outer places and lie at the inner places from there.
+// Each element of y is the sum of elements of x, times a factor. The elements of x begin at the sum
+// of the outer places of the element of y and lie at the inner places from there.
 struct AxisSums {
   Places y;
   Places outer;

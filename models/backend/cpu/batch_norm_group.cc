@@ -104,8 +104,8 @@ class BatchNormGroup final : public Group {
     context_.kernels.batch_norm_backward_sums(args, shape_, sums);
     sums[shared_.backward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
 
-    // The gradients of batch norm's parameters are those of this lane; the model sums them over
-    // lanes later. The terms of the statistics below need the sums over all lanes.
+    // These are this lane's gradients of batch norm's parameters; the model sums them over lanes
+    // later. The terms of the statistics below need the sums over all lanes.
     float* dgamma = gradient_of(context_, node_.parameters[0]);
     float* dbeta = gradient_of(context_, node_.parameters[1]);
     const std::int64_t padded = shape_.blocks * context_.kernels.block;

@@ -59,7 +59,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   for (const auto& plan : plans_) {
     if (plan->n == n) return *plan;
   }
-  // At most two plans (compiled programs for one batch size) are kept: that of the full batch, and
+  // At most two plans (compiled programs for one batch size) are kept: one for the full batch, and
   // one for the short last batch of an epoch.
   if (plans_.size() > 1) plans_.pop_back();
   auto plan = std::make_unique<Plan>();

@@ -35,7 +35,7 @@ struct ValueType {
 // Returns the number of f32 elements of one sample, including the padding of blocked channels.
 std::int64_t elements_per_sample(const ValueType& type, int block);
 
-// The objects from which the groups of one lane are built. All references outlive the groups.
+// What the groups of one lane need to be built. All references outlive the groups.
 struct GroupContext {
   const OneDnn& onednn;
   const Graph& graph;
@@ -59,7 +59,7 @@ struct GroupMemory {
   // The gradients of the group's output, which the group may overwrite: one, or two if the group
   // adds them itself (GroupNeeds::takes_two_gradients).
   std::vector<float*> output_gradients;
-  std::vector<float*> input_gradients;  // null for an input whose gradient is not computed
+  std::vector<float*> input_gradients;  // null for an input without a gradient
   std::byte* saved = nullptr;
   std::byte* forward_scratch = nullptr;
   std::byte* backward_scratch = nullptr;
@@ -118,9 +118,9 @@ class PlainGroup : public Group {
   GroupMemory memory_;
 };
 
-// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles, the last
-// of which is the number of values per channel. Forward and backward have separate sums, so a lane
-// that is ahead overwrites nothing that another lane still reads.
+// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles. The last
+// double of a lane is the number of values per channel. Forward and backward have separate sums, so
+// a lane that is ahead overwrites nothing that another lane still reads.
 struct BatchNormSums {
   BatchNormSums(int lanes, std::int64_t channels, StatisticsReducer* reducer);
 
@@ -161,7 +161,7 @@ struct GroupSite : GroupContext {
   }
 };
 
-// Make the group whose main operation is `op`, each in the file of its class: an operation without
+// Make the group with the main operation `op`, each in the file of its class: an operation without
 // an overload does not compile. Throw UnavailableError and DeviceError.
 std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op);
@@ -188,7 +188,7 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op)
 std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
-// Makes the group of a loss whose targets are numbers.
+// Makes the group of a loss with numbers as targets.
 std::unique_ptr<Group> make_number_loss_group(const GroupSite& site, LossKind kind);
 
 }  // namespace syncopate

@@ -6,8 +6,8 @@
 namespace syncopate {
 namespace {
 
-// Returns the layout in which group i, the graph's input, stores the samples: one that all groups
-// which read the samples support.
+// Returns the layout of the samples that group i, the graph's input, stores: all groups which read
+// the samples support it.
 Layout layout_of_samples(const Graph& graph, const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;

@@ -8,7 +8,7 @@ namespace syncopate {
 namespace {
 
 // x is [n, rows, classes]; a sample has one row, or one per pixel of a map. y = softmax(x), and the
-// loss of a row is -log y[label]; that of a sample is the mean over its rows that count, and
+// loss of a row is -log y[label]. The loss of a sample is the mean over its rows that count, and
 // dx = (y - onehot) / (rows that count * loss_divisor). The maximum is subtracted before the
 // exponential. Source: Goodfellow et al. 2016, section 4.1. With label smoothing the one-hot
 // targets are smoothed.
@@ -86,7 +86,7 @@ class LossGroup final : public PlainGroup {
   std::size_t row_bytes() const {
     return static_cast<std::size_t>(context().n * rows_ * classes_) * sizeof(float);
   }
-  // Returns the logits as [n, rows, classes]: those of a map are copied to `scratch`.
+  // Returns the logits as [n, rows, classes]: a map's logits are copied to `scratch`.
   const float* in_rows(std::byte* scratch) const {
     if (!is_map_) return memory().inputs[0];
     auto* const rows = reinterpret_cast<float*>(scratch);

@@ -146,7 +146,7 @@ class ActivationGroup final : public PlainGroup {
         shape_(blocked(site.output)),
         channels_(site.output.channels()),
         count_(site.output_elements()),
-        // The function of the zeros that pad the channels may be another number.
+        // The channels are padded with zeros, and the function of 0 may be another number.
         clears_padding_(!keeps_zero(op) && site.output.layout == Layout::kBlocked &&
                         channels_ % site.kernels.block != 0) {}
   GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 1 : 0}; }

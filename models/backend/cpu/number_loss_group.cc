@@ -1,4 +1,4 @@
-// The groups of the losses whose targets are numbers: binary cross-entropy, mean squared error, and
+// The groups of the losses with numbers as targets: binary cross-entropy, mean squared error, and
 // the end of a stage of a pipeline.
 #include <algorithm>
 #include <cmath>

@@ -49,7 +49,7 @@ class SoftmaxGroup final : public PlainGroup {
   int channels() const { return static_cast<int>(out().back()); }
 };
 
-// The sides of a value as those of a map, and the distances between neighbours along each.
+// The sides of a value, seen as a map, and the distances between neighbours along each side.
 struct Axes {
   explicit Axes(const Shape& shape) {
     sides[2] = shape.back();

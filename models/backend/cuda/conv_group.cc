@@ -38,7 +38,7 @@ bool only_normalised(const Graph& graph, NodeId value) {
 // Returns whether the convolution should also write its output's sums. cuDNN has no such
 // convolution in bf16. In f32 a variance from sums of squares that are not taken around the mean is
 // not accurate enough. On an H200 the sums of cuDNN 9.19 differ from run to run in their last bits,
-// although cuDNN does not list the engine as one whose results vary.
+// although cuDNN does not say that the results of this engine vary.
 bool sums_output(const GroupContext& context, const FusedGroup& group) {
   const bool as_convolved =
       group.output == group.main && !std::get<Conv2dOp>(context.node(group.main).operation).bias;

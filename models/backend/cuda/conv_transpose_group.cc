@@ -5,7 +5,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// The convolution whose input gradient is the forward pass.
+// The convolution that has the forward pass as its input gradient.
 ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
   const Node& node = context.node(group.main);
   const auto& op = std::get<ConvTranspose2dOp>(node.operation);

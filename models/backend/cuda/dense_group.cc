@@ -31,8 +31,8 @@ class DenseGroup final : public PlainGroup {
          .transpose_a = true,
          .type = type,
          .result_type = Precision::kF32,
-         // cuBLASLt does not document the order in which it sums rows, so deterministic runs
-         // use our kernel.
+         // cuBLASLt does not document how it orders the sums of rows, so deterministic runs use our
+         // kernel.
          .epilogue = context.deterministic || !has_bias() ? Epilogue::kNone : Epilogue::kRowSums});
     if (!has_input_gradient) return;
     input_gradient_ = plan({.m = n, .n = in_, .k = out_, .type = type, .result_type = type});

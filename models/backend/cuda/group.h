@@ -18,7 +18,7 @@
 
 namespace syncopate::cuda {
 
-// The inputs from which the groups of one program are built for the device.
+// What the groups of one program need to be built for the device.
 struct GroupContext {
   const Graph& graph;
   Mode mode = Mode::kTrain;
@@ -26,7 +26,7 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
-  // Whether algorithms may be timed. Those of a smaller last batch are not worth the time.
+  // Whether algorithms may be timed. For a smaller last batch this is not worth the time.
   bool measures = true;
   // Whether input groups fold the samples (conv_shape.h), because only convolutions read them.
   bool folds_inputs = false;
@@ -85,7 +85,7 @@ struct GroupSite : GroupContext {
   const FusedGroup& group;
 };
 
-// Make the group whose main operation is `op`, each in the file of its class: an operation without
+// Make the group with the main operation `op`, each in the file of its class: an operation without
 // an overload does not compile. Throw UnavailableError if no library has the operation, and
 // DeviceError.
 std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
@@ -114,7 +114,7 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
 
-// Makes a group whose class has the C++ type of the program's precision as its parameter.
+// Makes a group of a class template. Its parameter is the C++ type of the program's precision.
 template <template <typename> class GroupOf, typename... Arguments>
 std::unique_ptr<Group> make_typed(const GroupSite& site, const Arguments&... arguments) {
   return with_type(site.precision, [&]<typename T>() -> std::unique_ptr<Group> {
@@ -170,8 +170,8 @@ class PlainGroup : public Group {
   const FusedGroup& group() const noexcept { return group_; }
   const GroupMemory& memory() const noexcept { return memory_; }
   const Node& main() const { return context_.node(group_.main); }
-  // x, y, dy and dx return the first or another input, the output, its gradient and that of an
-  // input.
+  // x, y, dy and dx return the first or another input, the output, the gradient of the output and
+  // the gradient of an input.
   template <typename T>
   const T* x(std::size_t k = 0) const {
     return static_cast<const T*>(memory_.inputs[k]);

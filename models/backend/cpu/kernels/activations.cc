@@ -8,7 +8,8 @@ namespace {
 
 Vec sigmoid(Vec x) { return 1.0F / (1.0F + exponential(-x)); }
 
-// Returns tanh(x): near 0 a polynomial, whose relative error stays small. Source: Cephes, tanhf.
+// Returns tanh(x). Near 0 it is a polynomial: its relative error stays small. Source: Cephes,
+// tanhf.
 Vec hyperbolic_tangent(Vec x) {
   const Vec square = x * x;
   Vec y = Vec{} - 5.70498872745e-3F;

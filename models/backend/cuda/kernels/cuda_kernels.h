@@ -4,8 +4,8 @@
 // __nv_bfloat16 or __half. Sums are made in f32 or wider, without floating-point atomics, in an
 // order that depends only on the sizes and on whether the maps and the values per channel are
 // aligned to 16 bytes (the device's blocks always are), so two runs give the same bits. Both may
-// have any alignment; aligned maps whose channels fill packs of 16 bytes are read fastest. Counts
-// and rows may be 0: sums are then zero and maps are not touched. Throws DeviceError if CUDA
+// have any alignment; aligned maps are read fastest if their channels fill packs of 16 bytes.
+// Counts and rows may be 0: sums are then zero and maps are not touched. Throws DeviceError if CUDA
 // refuses a launch.
 #pragma once
 
@@ -34,7 +34,7 @@ template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
 // The folding of a map x [n, height, width, channels] into y [n, y_height, y_width, y_channels]:
-// pixel (Y, X) of y has the channels of block x block pixels of x, row by row, the first of which
+// pixel (Y, X) of y has the channels of block x block pixels of x, row by row. The first of these
 // is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero.
 // Where block is 1, y has the pixels of x.
 struct FoldShape {
@@ -51,7 +51,7 @@ void fold(const FoldShape& shape, const T* x, T* y, cudaStream_t stream);
 template <typename From, typename T>
 void fold_normalised(const FoldShape& shape, const From* x, float unit, const float* mean,
                      const float* stddev, T* y, cudaStream_t stream);
-// Writes the x of which fold() made y, in f32. Every pixel of x must be in y.
+// The inverse of fold(): writes x, in f32. Every pixel of x must be in y.
 template <typename From>
 void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream);
 
@@ -284,10 +284,9 @@ void upsample_forward(const UpsampleShape& shape, const T* x, T* y, cudaStream_t
 template <typename T>
 void upsample_backward(const UpsampleShape& shape, const T* dy, T* dx, cudaStream_t stream);
 
-// AxisSums describes maps y [n, sides] whose element (i, j, k) is `factor` times the sum of
+// AxisSums describes maps y [n, sides]. Element (i, j, k) of y is `factor` times the sum of
 // counts[0] x counts[1] x counts[2] elements of x. The first of them is element i * outer[0] + j *
-// outer[1] + k
-// * outer[2] of the sample, and the others follow in steps of `inner`.
+// outer[1] + k * outer[2] of the sample, and the others follow in steps of `inner`.
 struct AxisSums {
   std::int64_t n = 0;
   int sides[3] = {1, 1, 1};
@@ -382,7 +381,7 @@ void clip_gradients(float* gradients, std::int64_t count, double max_norm, const
 // decays[i / 64] selects the constants of element i: those with decay (1) or without (0). weights:
 // receives the values in the type of the activations; null if there is no such copy. scale: the
 // factor of the gradients, null for 1; if a non-finite gradient was found, only the average is
-// written. The results have the bits of the CPU's rules (models/optim).
+// written. The results equal the results of the CPU's rules (models/optim) bit for bit.
 inline constexpr int kDecayBlock = 64;  // elements; parameters begin at multiples of it
 struct UpdateArrays {
   float* values = nullptr;
@@ -404,8 +403,8 @@ struct ReplicaSlices {
   float* arenas[kMostSummedReplicas] = {};
   int count = 0;
 };
-// Replaces elements [begin, begin + count) of every arena by their sum over all arenas. The order
-// of additions is that of models/tensor/sums.h, so all arenas get the bits that the CPU computes.
+// Replaces elements [begin, begin + count) of every arena by their sum over all arenas. Adds in the
+// order of models/tensor/sums.h, so all arenas get the bits that the CPU computes.
 void sum_replicas(const ReplicaSlices& slices, std::int64_t begin, std::int64_t count,
                   cudaStream_t stream);
 
