@@ -264,7 +264,7 @@ std::vector<OperationRow> make_rows() {
                                 .help = "the mean of each channel: [H, W, C] to [C]"},
                                nullptr, add_node<&GraphBuilder::global_average_pool>),
       row<FlattenOp>({.name = "flatten",
-                      .help = "[H, W, C] to [F] for a dense layer, whose weights are in the order\n"
+                      .help = "[H, W, C] to [F] for a dense layer; its weights are in the order\n"
                               "C, H, W in files, as in PyTorch; for classes take reshape"},
                      nullptr, add_node<&GraphBuilder::flatten>),
       row<DenseOp>(
@@ -368,7 +368,7 @@ std::vector<OperationRow> make_rows() {
           {.name = "reduce_mean",
            .noun = "mean",
            .moved = {2, 2},
-           .help = "axes, such as [0, 1]: the mean over them, whose sides become 1"},
+           .help = "axes, such as [0, 1]: the mean over them; their sides become 1"},
           [](ReduceMeanOp& op, NodeDraft& /*node*/) {
             return Fields{{"axes", AxesField{&op.axes}, true}};
           },
