@@ -40,7 +40,7 @@ class NodeReader {
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
   // Reads the name of the operation, and returns its row; null if no text has the operation.
   const OperationRow* read_op(const char* expected);
-  // Refuses fields of the node that are none of these and none that all nodes have.
+  // Refuses other fields of the node than these and the fields that all nodes have.
   void check_fields(std::span<const Field> fields) const;
   // Reads the fields of an operation into the values that `fields` name.
   void read_fields(std::span<const Field> fields) const;

@@ -1,7 +1,7 @@
-// All facts of an operation that do not depend on a backend, one row per operation. From the rows
-// follow the texts of networks (graph_text.cc and graph_parser.cc), the help of `syncopate network`
-// and the work that the benchmark of steps counts. What a backend computes is an overload of its
-// make_group().
+// All facts of an operation that do not depend on a backend, one row per operation. The rows
+// determine the texts of networks (graph_text.cc and graph_parser.cc), the help of `syncopate
+// network` and the work that the benchmark of steps counts. A backend computes an operation by an
+// overload of its make_group().
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // Maps the shared memory of workers on a thread of its own. A worker without a CPU sends its
-// descriptor late, and the page tables of a large model take seconds to fill; the data thread
-// serves the other workers meanwhile, and no worker waits for another one's descriptor.
+// descriptor late, and the page tables of a large model take seconds to fill. During this time the
+// data thread serves the other workers, and no worker waits for another one's descriptor.
 #pragma once
 
 #include <chrono>
