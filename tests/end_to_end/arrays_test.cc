@@ -10,9 +10,11 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/array/npy_bytes.h"
 
 namespace syncopate::test {
@@ -93,27 +95,26 @@ class TrainingOnArrays : public testing::TestWithParam<Form> {
   }
 
   Arguments flags() const {
-    return {"--model", GetParam().model, "--data", data_, "--threads", "1", "--no-progress"};
+    return as_words("--model", GetParam().model, "--data", data_, "--threads 1 --no-progress");
   }
   nlohmann::json summary(const Arguments& words, const Arguments& more,
                          const std::string& batch_flag = "--batch-size") const {
     const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));
-    const ProgramResult result =
-        run_syncopate(words + flags() + more + Arguments{batch_flag, "4", "--metrics", metrics});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    successful(
+        run_syncopate(words + flags() + more + Arguments{batch_flag, "4", "--metrics", metrics}));
     return summary_of(metrics);
   }
   std::string hash_of(const Arguments& words, const Arguments& more) const {
     return summary(words, more).at("weights_hash").get<std::string>();
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
   std::string data_;
   mutable int num_runs_ = 0;
 };
 
-const Arguments kServers{"launch", "--workers", "2",          "--servers",       "1",
-                         "--",     "train",     "--strategy", "parameter-server"};
+const Arguments kServers =
+    as_words("launch --workers 2 --servers 1 -- train --strategy parameter-server");
 
 TEST_P(TrainingOnArrays, HasTheSameBitsUnderEverySynchronousStrategy) {
   expect_same_bits_under_synchronous_strategies(
@@ -143,9 +144,8 @@ TEST_P(TrainingOnArrays, HasTheSameBitsAfterAResumeAndForAnyInputThreads) {
 TEST_P(TrainingOnArrays, IsEvaluatedAsItsCheckpointSays) {
   const auto trained = summary({"train"}, {"--steps", "40", "--checkpoint-dir", scratch_ / "ck"});
   const ProgramResult result =
-      run_syncopate({"evaluate", "--json", "--threads", "1", "--checkpoint",
-                     scratch_ / ("ck/" + names_in(scratch_ / "ck").back())});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+      successful(run_syncopate(as_words("evaluate --json --threads 1 --checkpoint",
+                                        scratch_ / ("ck/" + names_in(scratch_ / "ck").back()))));
   EXPECT_EQ(nlohmann::json::parse(result.out).at("test_loss"), trained.at("test_loss"));
 }
 
@@ -164,11 +164,10 @@ class PredictionOnArrays : public TrainingOnArrays {
 TEST_P(PredictionOnArrays, HasTheAccuracyOfTheEvaluation) {
   const std::string checkpoint = train_and_find_checkpoint();
   const std::string file = data_.substr(data_.find(':') + 1) + "/x_test.npy";
-  const ProgramResult evaluated = run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint});
-  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const ProgramResult evaluated =
+      successful(run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint}));
   const ProgramResult predicted =
-      run_syncopate({"predict", "--json", "--checkpoint", checkpoint, file});
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+      successful(run_syncopate({"predict", "--json", "--checkpoint", checkpoint, file}));
   std::istringstream lines(predicted.out);
   int num_lines = 0;
   int num_correct = 0;
@@ -186,22 +185,22 @@ TEST_P(PredictionOnArrays, HasTheAccuracyOfTheEvaluation) {
   const double accuracy = nlohmann::json::parse(evaluated.out).at("test_accuracy");
   EXPECT_NEAR(static_cast<double>(num_correct) / kTest, accuracy, 1e-12);
   const ProgramResult text = run_syncopate({"predict", "--checkpoint", checkpoint, file});
-  EXPECT_NE(text.out.find("x_test.npy[8]: class "), std::string::npos) << text.out;
+  EXPECT_TRUE(contains(text.out, "x_test.npy[8]: class "));
 }
 
 TEST_P(PredictionOnArrays, IsTheSameWithExportedWeights) {
   const std::string checkpoint = train_and_find_checkpoint();
   const std::string out = scratch_ / "weights.safetensors";
-  const ProgramResult exported = run_syncopate({"export", "--checkpoint", checkpoint, out});
-  ASSERT_EQ(exported.exit_code, 0) << exported.err;
-  EXPECT_NE(exported.out.find("the network reads (x / "), std::string::npos) << exported.out;
+  const ProgramResult exported =
+      successful(run_syncopate({"export", "--checkpoint", checkpoint, out}));
+  EXPECT_TRUE(contains(exported.out, "the network reads (x / "));
   const ProgramResult not_evaluated = run_syncopate({"predict", "--checkpoint", out, out});
   EXPECT_EQ(not_evaluated.exit_code, 1);
   expect_one_line(not_evaluated, {"holds weights", "--init-from"});
   // A run that begins with the exported weights and changes nothing has the same weights.
   const auto hash_of_weights = [&](const std::string& file) {
-    return hash_of({"train"}, {"--init-from", file, "--steps", "1", "--optimizer", "sgd",
-                               "--learning-rate", "1e-30"});
+    return hash_of({"train"}, as_words("--init-from", file,
+                                       "--steps 1 --optimizer sgd --learning-rate 1e-30"));
   };
   EXPECT_EQ(hash_of_weights(out), hash_of_weights(checkpoint));
   EXPECT_LT(std::filesystem::file_size(out), std::filesystem::file_size(checkpoint));
@@ -241,11 +240,9 @@ class PredictionOnTables : public testing::Test {
     }
   }
   std::string train(const std::string& columns, const std::string& model = "mlp") const {
-    const ProgramResult run = run_syncopate(
-        {"train", "--model", model, "--data", "csv:" + (scratch_ / "t.csv").string() + columns,
-         "--batch-size", "8", "--epochs", "20", "--threads", "1", "--no-progress",
-         "--checkpoint-dir", scratch_ / "ck"});
-    EXPECT_EQ(run.exit_code, 0) << run.err;
+    successful(run_syncopate(as_words(
+        "train --model", model, "--data", "csv:" + (scratch_ / "t.csv").string() + columns,
+        "--batch-size 8 --epochs 20 --threads 1 --no-progress --checkpoint-dir", scratch_ / "ck")));
     return scratch_ / ("ck/" + names_in(scratch_ / "ck").back());
   }
   ProgramResult predict(const std::string& checkpoint, const std::string& name,
@@ -254,14 +251,13 @@ class PredictionOnTables : public testing::Test {
     return run_syncopate({"predict", "--checkpoint", checkpoint, scratch_ / name});
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(PredictionOnTables, TakesTheColumnsOfTheTraining) {
   const std::string checkpoint = train(":class");
   const auto classes = [&](const std::string& name, const std::string& text) {
-    const ProgramResult result = predict(checkpoint, name, text);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = successful(predict(checkpoint, name, text));
     std::string found;
     for (std::size_t at = 0; (at = result.out.find("class ", at)) != std::string::npos; ++at) {
       found += result.out[at + 6];
@@ -274,8 +270,7 @@ TEST_F(PredictionOnTables, TakesTheColumnsOfTheTraining) {
   EXPECT_EQ(classes("headless.txt", "4,1\n-4,1\n"), "10");
   const ProgramResult several = run_syncopate(
       {"predict", "--checkpoint", checkpoint, scratch_ / "same.csv", scratch_ / "features.csv"});
-  EXPECT_NE(several.out.find("same.csv[1]: class 1"), std::string::npos) << several.out;
-  EXPECT_NE(several.out.find("features.csv[2]: class 1"), std::string::npos) << several.out;
+  EXPECT_TRUE(contains(several.out, "same.csv[1]: class 1", "features.csv[2]: class 1"));
   const ProgramResult absent = predict(checkpoint, "absent.csv", "a,c\n1,2\n");
   EXPECT_EQ(absent.exit_code, 2);
   expect_one_line(absent, {"absent.csv: expected one column 'b'", "found 0"});
@@ -284,18 +279,16 @@ TEST_F(PredictionOnTables, TakesTheColumnsOfTheTraining) {
 TEST_F(PredictionOnTables, GivesNumbersIfTheTargetsAre) {
   const std::string data = "csv:" + (scratch_ / "t.csv").string() + ":targets=a";
   const ProgramResult refused =
-      run_syncopate({"train", "--model", "mlp", "--data", data, "--batch-size", "8"});
+      run_syncopate(as_words("train --model mlp --data", data, "--batch-size 8"));
   EXPECT_EQ(refused.exit_code, 2);
   expect_one_line(refused, {"network --model mlp --data " + data + " --json > net.json",
                             "train it: --model file:net.json"});
   const ProgramResult network =
-      run_syncopate({"network", "--model", "mlp", "--data", data, "--json"});
-  ASSERT_EQ(network.exit_code, 0) << network.err;
+      successful(run_syncopate(as_words("network --model mlp --data", data, "--json")));
   std::ofstream(scratch_ / "net.json") << network.out;
   const std::string checkpoint = train(":targets=a", "file:" + (scratch_ / "net.json").string());
-  const ProgramResult result = predict(checkpoint, "p.csv", "b,class\n1,0\n1,1\n");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("p.csv[1]: predicted "), std::string::npos) << result.out;
+  const ProgramResult result = successful(predict(checkpoint, "p.csv", "b,class\n1,0\n1,1\n"));
+  EXPECT_TRUE(contains(result.out, "p.csv[1]: predicted "));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PredictionOnArrays,
@@ -309,7 +302,7 @@ INSTANTIATE_TEST_SUITE_P(Of, TrainingOnArrays,
                          [](const auto& parameters) { return std::string(parameters.param.name); });
 
 TEST(TwoLinesOfNumPy, MakeDataThatOneCommandTrainsOn) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram numpy(
       {"python3", "-c",
        "import numpy as np, sys; d = sys.argv[1]; y = np.arange(200) % 4\n"
@@ -318,20 +311,18 @@ TEST(TwoLinesOfNumPy, MakeDataThatOneCommandTrainsOn) {
        (scratch / ".").string()});
   const ProgramResult made = numpy.wait();
   if (made.exit_code != 0) GTEST_SKIP() << "no python3 with NumPy: " << made.err;
-  const ProgramResult result = run_syncopate(
-      {"train", "--no-progress", "--model", "mlp", "--data", "npy:" + (scratch / ".").string(),
-       "--batch-size", "20", "--epochs", "30", "--metrics", scratch / "m.jsonl"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  successful(run_syncopate(as_words("train --no-progress --model mlp --data",
+                                    "npy:" + (scratch / ".").string(),
+                                    "--batch-size 20 --epochs 30 --metrics", scratch / "m.jsonl")));
   EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.95);
 }
 
 TEST(TrainingOnAFolderOfArrays, SaysFirstWhatItTrainsOn) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   write_arrays<std::uint16_t>(scratch / "data", "<u2", "6, 5", 30, 300);
   const std::string data = "npy:" + (scratch / "data").string();
-  const ProgramResult result =
-      run_syncopate({"train", "--no-progress", "--model", "mlp", "--data", data, "--split",
-                     "val=0.2", "--batch-size", "4", "--steps", "1"});
+  const ProgramResult result = run_syncopate(as_words(
+      "train --no-progress --model mlp --data", data, "--split val=0.2 --batch-size 4 --steps 1"));
   EXPECT_TRUE(result.err.starts_with("data " + data +
                                      ": 33 training, 8 validation and 9 test samples, u16 [6, 5, "
                                      "1], 4 classes; 8 batches of 4 per epoch\nmlp, "))
@@ -351,7 +342,7 @@ std::ostream& operator<<(std::ostream& out, const Damage& damage) { return out <
 class BadArrays : public testing::TestWithParam<Damage> {};
 
 TEST_P(BadArrays, EndTheProgramWithOneLine) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Damage& damage = GetParam();
   write_arrays<std::uint8_t>(scratch / "data", "|u1", "6, 5", 30, 1);
   if (damage.bytes.empty()) {
@@ -360,12 +351,11 @@ TEST_P(BadArrays, EndTheProgramWithOneLine) {
     write(scratch / ("data/" + damage.file), damage.bytes);
   }
   const ProgramResult result = run_syncopate(
-      {"train", "--no-progress", "--model", "mlp", "--data", "npy:" + (scratch / "data").string(),
-       "--steps", "1", "--checkpoint-dir", scratch / "ck", "--metrics", scratch / "m.jsonl"});
+      as_words("train --no-progress --model mlp --data", "npy:" + (scratch / "data").string(),
+               "--steps 1 --checkpoint-dir", scratch / "ck", "--metrics", scratch / "m.jsonl"));
   EXPECT_EQ(result.exit_code, damage.exit_code) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_NE(result.err.find(damage.says), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find(damage.file), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, damage.says, damage.file));
   EXPECT_TRUE(names_in(scratch / "ck").empty());
   EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
 }
@@ -418,25 +408,24 @@ void expect_usage_error(const Arguments& arguments, int exit_code, const std::st
   const ProgramResult result = run_syncopate(Arguments{"train", "--no-progress"} + arguments);
   EXPECT_EQ(result.exit_code, exit_code) << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, says));
 }
 
 TEST(Vectors, AreRefusedByNetworksOfImagesInOneLine) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   write_arrays<float>(scratch / "data", "<f4", "6", 6, 0.01);
   const std::string data = "npy:" + (scratch / "data").string();
   expect_usage_error({"--data", (scratch / "data").string()}, 2, "did you mean " + data + "?");
   for (const char* model : {"mnist-cnn", "resnet20", "resnet50"}) {
-    expect_usage_error({"--model", model, "--data", data, "--batch-size", "4"}, 2,
+    expect_usage_error(as_words("--model", model, "--data", data, "--batch-size 4"), 2,
                        "--model " + std::string(model) + " does not fit --data " + data);
   }
-  expect_usage_error(
-      {"--model", "mlp", "--data", data, "--batch-size", "4", "--augment", "crop-flip"}, 2,
-      "--augment crop-flip needs images");
+  expect_usage_error(as_words("--model mlp --data", data, "--batch-size 4 --augment crop-flip"), 2,
+                     "--augment crop-flip needs images");
 }
 
 TEST(BadTables, EndTheProgramWithOneLine) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::string path = scratch / "t.csv";
   const auto refuse = [&](const std::string& text, const std::string& column, int exit_code,
                           const std::string& says) {

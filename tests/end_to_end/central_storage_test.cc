@@ -9,25 +9,20 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-const Arguments kSmall{"--model",   "mlp", "--data",        "synthetic:1x8x8:4:640",
-                       "--threads", "1",   "--optimizer",   "adam",
-                       "--seed",    "7",   "--no-progress", "--batch-size-per-replica",
-                       "32"};
+const Arguments kSmall = as_words(
+    "--model mlp --data synthetic:1x8x8:4:640 --threads 1 --optimizer adam --seed 7 --no-progress "
+    "--batch-size-per-replica 32");
 
 Arguments central(int replicas, const Arguments& consistency) {
-  return Arguments{"train",
-                   "--strategy",
-                   "central-storage",
-                   "--replicas",
-                   std::to_string(replicas),
-                   "--share-devices"} +
+  return as_words("train --strategy central-storage --replicas", std::to_string(replicas),
+                  "--share-devices") +
          consistency;
 }
 
@@ -38,7 +33,7 @@ class CentralStorage : public testing::TestWithParam<Arguments> {
   }
   nlohmann::json summary() const { return summary_of(metrics_); }
 
-  const ScratchDir scratch_;
+  const TemporaryFolder scratch_;
   const std::string metrics_ = scratch_ / "m.jsonl";
 };
 
@@ -46,23 +41,20 @@ TEST_P(CentralStorage, OfOneReplicaIsOneDeviceBitForBit) {
   const Arguments what = kSmall + Arguments{"--epochs", "2"};
   ASSERT_EQ(run(Arguments{"train"} + what).exit_code, 0);
   const auto alone = summary();
-  const ProgramResult result = run(central(1, GetParam()) + what);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  successful(run(central(1, GetParam()) + what));
   EXPECT_EQ(summary().at("weights_hash"), alone.at("weights_hash"));
   EXPECT_EQ(summary().at("test_loss"), alone.at("test_loss"));
 }
 
 TEST_P(CentralStorage, LeavesACheckpointThatMirroredResumes) {
   const Arguments what = kSmall + Arguments{"--checkpoint-dir", scratch_ / "ck"};
-  const ProgramResult first = run(central(3, GetParam()) + what + Arguments{"--epochs", "2"});
-  ASSERT_EQ(first.exit_code, 0) << first.err;
+  successful(run(central(3, GetParam()) + what + Arguments{"--epochs", "2"}));
   EXPECT_EQ(summary().at("samples"), 2 * 640);
   EXPECT_EQ(summary().at("replicas"), 3);
-  const ProgramResult second = run(Arguments{"train", "--strategy", "mirrored", "--replicas", "2",
-                                             "--share-devices", "--resume", "--epochs", "3"} +
-                                   what);
-  ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_NE(second.err.find("resumed from"), std::string::npos) << second.err;
+  const ProgramResult second = successful(
+      run(as_words("train --strategy mirrored --replicas 2 --share-devices --resume --epochs 3") +
+          what));
+  EXPECT_TRUE(contains(second.err, "resumed from"));
   EXPECT_EQ(summary().at("samples"), 3 * 640);
 }
 
@@ -72,11 +64,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Arguments{"--consistency", "ssp", "--max-staleness", "2"}));
 
 TEST(AsynchronousCentralStorage, StopsOnASignalWithACheckpoint) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program(
       syncopate_command(central(3, {"--consistency", "async"}) + kSmall +
-                        Arguments{"--epochs", "100000", "--log-every", "1", "--metrics",
-                                  scratch / "m.jsonl", "--checkpoint-dir", scratch / "ck"}));
+                        as_words("--epochs 100000 --log-every 1 --metrics", scratch / "m.jsonl",
+                                 "--checkpoint-dir", scratch / "ck")));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 5));
   program.send(SIGTERM);
   const ProgramResult stopped = program.wait();
@@ -85,18 +77,17 @@ TEST(AsynchronousCentralStorage, StopsOnASignalWithACheckpoint) {
 }
 
 TEST(AsynchronousCentralStorage, RequiresMoreReplicasThanBackups) {
-  const ProgramResult result =
-      run_syncopate(central(2, {"--consistency", "sync", "--backup-workers", "2"}) + kSmall);
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("--backup-workers 2"), std::string::npos) << result.err;
+  expect_failure(
+      run_syncopate(central(2, {"--consistency", "sync", "--backup-workers", "2"}) + kSmall), 2,
+      {"--backup-workers 2"});
 }
 
 TEST(AsynchronousCentralStorage, OfFourReplicasLearnsAsWellAsOneDevice) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::string metrics = scratch / "m.jsonl";
-  const ProgramResult result = run_syncopate(
+  successful(run_syncopate(
       central(4, {"--consistency", "async"}) +
           Arguments{"--model", "mnist-cnn", "--data", "digits", "--optimizer", "adam",
                     "--learning-rate", "0.001", "--batch-size-per-replica", "64", "--epochs", "3",
@@ -105,8 +96,7 @@ TEST(AsynchronousCentralStorage, OfFourReplicasLearnsAsWellAsOneDevice) {
                     // accuracy if it were the last.
                     "--lr-schedule", "cosine", "--eval-every", "9", "--no-progress", "--cache-dir",
                     SYNCOPATE_TEST_CACHE, "--metrics", metrics},
-      std::chrono::seconds(300));
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+      std::chrono::seconds(300)));
   const auto summary = summary_of(metrics);
   EXPECT_GE(summary.at("test_accuracy"), 0.98);
   // The staleness is near 3: between two pushes of one replica, each of the three others pushes

@@ -14,34 +14,18 @@
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/task_results.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 Arguments task(int rank, int world, const std::string& rendezvous, const Arguments& more = {}) {
-  return syncopate_command(Arguments{"train",
-                                     "--strategy",
-                                     "multi-worker-mirrored",
-                                     "--model",
-                                     "mlp",
-                                     "--data",
-                                     "synthetic:1x8x8:4:256",
-                                     "--steps",
-                                     "3",
-                                     "--threads",
-                                     "1",
-                                     "--no-progress",
-                                     "--rank",
-                                     std::to_string(rank),
-                                     "--world-size",
-                                     std::to_string(world),
-                                     "--rendezvous",
-                                     rendezvous,
-                                     "--rendezvous-timeout",
-                                     "2"} +
-                           more);
+  return syncopate_command(
+      as_words("train --strategy multi-worker-mirrored --model mlp --data synthetic:1x8x8:4:256 "
+               "--steps 3 --threads 1 --no-progress --rank",
+               std::to_string(rank), "--world-size", std::to_string(world), "--rendezvous",
+               rendezvous, "--rendezvous-timeout 2") +
+      more);
 }
 
 TEST(ThreeTasksOfAWorldOfFour, NameTheMissingOne) {
@@ -165,13 +149,6 @@ TEST(Nccl, OnCpusEndsEveryTask) {
   }
 }
 
-TEST(MoreReplicasThanCpus, AreRefusedUnlessAllowed) {
-  const ProgramResult result = run_syncopate(
-      {"train", "--strategy", "mirrored", "--replicas", "1000", "--data", "synthetic:1x8x8:4:256"});
-  EXPECT_EQ(result.exit_code, 2);
-  expect_one_line(result, {"--replicas 1000", "--share-devices"});
-}
-
 TEST(MpiWithoutMpirun, IsRefusedWithTheCommandToUse) {
   const Port port(false);
   // The timeout is 40 s, because MPI needs time to find that the task is alone, and more time where
@@ -180,15 +157,6 @@ TEST(MpiWithoutMpirun, IsRefusedWithTheCommandToUse) {
   const auto results =
       run_all({task(0, 2, port.endpoint(), mpi), task(1, 2, port.endpoint(), mpi)});
   for (const ProgramResult& result : results) expect_one_line(result, {"mpi"});
-}
-
-TEST(AStrategyOfOneTask, IsRefusedInAJobOfSeveral) {
-  const ProgramResult result =
-      run_syncopate({"launch", "--workers", "2", "--", "train", "--strategy", "mirrored", "--data",
-                     "synthetic:1x8x8:4:256"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("choose --strategy multi-worker-mirrored"), std::string::npos)
-      << result.err;
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include "tests/deploy/onnx/onnx_model.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -20,40 +22,33 @@ class ConvertOfAnOnnxFile : public testing::Test {
 
   ProgramResult convert() const { return run_syncopate({"convert", model_, net_, weights_}); }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
   const std::string model_ = scratch_ / "model.onnx";
   const std::string net_ = scratch_ / "net.json";
   const std::string weights_ = scratch_ / "net.safetensors";
 };
 
 TEST_F(ConvertOfAnOnnxFile, WritesANetworkAndWeightsThatTrainUnderEverySynchronousStrategy) {
-  const ProgramResult converted = convert();
-  ASSERT_EQ(converted.exit_code, 0) << converted.err;
-  EXPECT_NE(converted.out.find(
-                "wrote network model with input [N, 3, 8, 8] as N, C, H, W, 8 nodes and 441 "
-                "parameters to "),
-            std::string::npos)
-      << converted.out;
+  const ProgramResult converted = successful(convert());
+  EXPECT_TRUE(contains(converted.out,
+                       "wrote network model with input [N, 3, 8, 8] as N, C, H, W, 8 nodes and 441 "
+                       "parameters to "));
   int runs = 0;
   expect_same_bits_under_synchronous_strategies(
       [&](const Arguments& where, const Arguments& what) {
         const std::string metrics = scratch_ / ("m" + std::to_string(++runs));
-        const ProgramResult run = run_syncopate(
-            where + what + Arguments{"--threads", "1", "--no-progress", "--metrics", metrics});
-        EXPECT_EQ(run.exit_code, 0) << run.err;
-        EXPECT_NE((run.out + run.err).find("net.safetensors: 7 tensors"), std::string::npos)
-            << run.err;
+        const ProgramResult run = successful(run_syncopate(
+            where + what + Arguments{"--threads", "1", "--no-progress", "--metrics", metrics}));
+        EXPECT_TRUE(contains((run.out + run.err), "net.safetensors: 7 tensors")) << run.err;
         return summary_of(metrics).at("weights_hash").get<std::string>();
       },
-      {"--model", "file:" + net_, "--init-from", weights_, "--data", "synthetic:3x8x8:5:64",
-       "--batch-size", "16", "--steps", "2"});
+      as_words("--model", "file:" + net_, "--init-from", weights_,
+               "--data synthetic:3x8x8:5:64 --batch-size 16 --steps 2"));
 }
 
 TEST_F(ConvertOfAnOnnxFile, LeavesNoFilesOfAWrongOne) {
   std::filesystem::resize_file(model_, 500);
-  const ProgramResult result = convert();
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find("the file is cut short, or no ONNX file"), std::string::npos);
+  expect_failure(convert(), 1, {"the file is cut short, or no ONNX file"});
   EXPECT_FALSE(std::filesystem::exists(net_));
   EXPECT_FALSE(std::filesystem::exists(weights_));
 }
@@ -68,17 +63,14 @@ TEST_F(ConvertOfAnOnnxFile, NamesTheOnnxFileWhereItsNetworkIsRefused) {
   model.save(model_);
   const ProgramResult result = convert();
   EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find("model.onnx: it becomes a network that is refused: node 7 (relu): no "
-                            "later node reads it"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       "model.onnx: it becomes a network that is refused: node 7 (relu): no "
+                       "later node reads it"));
 }
 
 TEST_F(ConvertOfAnOnnxFile, EndsWithOneLineForWrongWords) {
   const auto expect_refused = [&](const Arguments& words, const std::string& line) {
-    const ProgramResult result = run_syncopate(Arguments{"convert"} + words);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+    expect_failure(run_syncopate(Arguments{"convert"} + words), 2, {line});
   };
   expect_refused({model_, net_}, "expected three files: convert model.onnx net.json");
   expect_refused({model_, net_, net_}, "two files; found one name");

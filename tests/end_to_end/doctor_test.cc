@@ -10,53 +10,44 @@
 
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--threads", "1"};
-
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
+const Arguments kSmall = as_words("--model mlp --data synthetic:1x8x8:4:640 --threads 1");
 
 TEST(Doctor, AcceptsThisMachine) {
-  const ProgramResult result = run_syncopate(Arguments{"doctor"} + kSmall);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
-  EXPECT_TRUE(has(result.out, "1 task on 1 machine")) << result.out;
+  const ProgramResult result = successful(run_syncopate(Arguments{"doctor"} + kSmall));
+  EXPECT_FALSE(contains(result.out, "ERROR"));
+  EXPECT_TRUE(contains(result.out, "1 task on 1 machine"));
 }
 
 TEST(Doctor, ContactsWorkersAndLeavesNoFiles) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_syncopate(
-      Arguments{"launch", "--workers", "2", "--", "doctor", "--strategy", "multi-worker-mirrored",
-                "--batch-size", "65", "--checkpoint-dir", scratch / "ck"} +
-      kSmall);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "2 tasks on 1 machine met")) << result.out;
-  EXPECT_TRUE(has(result.out, "does not exist; train will create it where all tasks see it"))
-      << result.out;
-  EXPECT_TRUE(has(result.out, "65 does not divide by 2")) << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(
+      run_syncopate(as_words("launch --workers 2 -- doctor --strategy multi-worker-mirrored "
+                             "--batch-size 65 --checkpoint-dir",
+                             scratch / "ck") +
+                    kSmall));
+  EXPECT_TRUE(contains(result.out, "2 tasks on 1 machine met",
+                       "does not exist; train will create it where all tasks see it",
+                       "65 does not divide by 2"));
   EXPECT_FALSE(std::filesystem::exists(scratch / "ck"));
 }
 
 TEST(Doctor, CreatesNoFolder) {
-  const ScratchDir scratch;
-  const ProgramResult result =
-      run_syncopate(Arguments{"doctor", "--checkpoint-dir", scratch / "absent/below"} + kSmall);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  successful(
+      run_syncopate(Arguments{"doctor", "--checkpoint-dir", scratch / "absent/below"} + kSmall));
   EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
 TEST(Doctor, CreatesNoFolderForDrawnData) {
-  const ScratchDir scratch;
-  const ProgramResult result =
-      run_syncopate({"doctor", "--data", "digits", "--cache-dir", scratch / "absent"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  successful(run_syncopate({"doctor", "--data", "digits", "--cache-dir", scratch / "absent"}));
   EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
@@ -66,87 +57,75 @@ TEST(Doctor, CutsTheNetworkOfAPipeline) {
   EXPECT_EQ(fits.exit_code, 0) << fits.out;
   const ProgramResult nope = run_syncopate(pipeline + Arguments{"--cut", "nope"} + kSmall);
   EXPECT_EQ(nope.exit_code, 1);
-  EXPECT_TRUE(has(nope.out, "--cut nope: network mlp cannot be cut there")) << nope.out;
+  EXPECT_TRUE(contains(nope.out, "--cut nope: network mlp cannot be cut there"));
   const ProgramResult many =
       run_syncopate(Arguments{"launch", "--workers", "3", "--"} + pipeline + kSmall);
   EXPECT_EQ(many.exit_code, 1);
-  EXPECT_TRUE(has(many.out,
-                  "3 tasks: network mlp cannot be cut into 3 stages with parameters; it "
-                  "gives at most 2"))
-      << many.out;
+  EXPECT_TRUE(contains(many.out,
+                       "3 tasks: network mlp cannot be cut into 3 stages with parameters; it "
+                       "gives at most 2"));
 }
 
 TEST(Doctor, FindsFlagsInWhichTasksDiffer) {
   const Port port(false);
   const auto start = [&](int rank, const Arguments& flags) {
-    return std::make_unique<RunningProgram>(syncopate_command(
-        Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank",
-                  std::to_string(rank), "--rendezvous", port.endpoint()} +
-        kSmall + flags));
+    return std::make_unique<RunningProgram>(
+        syncopate_command(as_words("doctor --strategy multi-worker-mirrored --world-size 2 --rank",
+                                   std::to_string(rank), "--rendezvous", port.endpoint()) +
+                          kSmall + flags));
   };
   const auto first = start(0, {"--seed", "1"});
   const auto second = start(1, {"--seed", "2", "--model", "mnist-cnn"});
   const ProgramResult result = first->wait();
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(has(result.out, "ERROR    flags          worker 1 (host ")) << result.out;
-  EXPECT_TRUE(has(result.out, " has --seed 2, worker 0 (host ")) << result.out;
-  EXPECT_TRUE(has(result.out, " has --model mnist-cnn, worker 0 (host ")) << result.out;
+  EXPECT_TRUE(contains(result.out, "ERROR    flags          worker 1 (host ",
+                       " has --seed 2, worker 0 (host ",
+                       " has --model mnist-cnn, worker 0 (host "));
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
 TEST(Doctor, NamesAServerThatWaitsForWorkersAndLeavesItAlone) {
   const Port port(false);
   const Arguments meet{"--servers", "1", "--nonce", "a secret", "--rendezvous", port.endpoint()};
-  const Arguments job = Arguments{"--strategy", "parameter-server", "--rank", "0", "--world-size",
-                                  "1",          "--steps",          "5"} +
-                        kSmall + meet;
+  const Arguments job =
+      as_words("--strategy parameter-server --rank 0 --world-size 1 --steps 5") + kSmall + meet;
   RunningProgram server(
       syncopate_command(Arguments{"serve", "--index", "0", "--workers", "1"} + meet));
   ASSERT_TRUE(server.wait_until_err_has("listening at"));
   const ProgramResult result = run_syncopate(Arguments{"doctor"} + job);
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(has(result.err, "it is a parameter server")) << result.err;
-  EXPECT_TRUE(has(result.err, "doctor in place of serve")) << result.err;
-  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
-  EXPECT_EQ(run_syncopate(Arguments{"train", "--no-progress"} + job).exit_code, 0);
-  const ProgramResult served = server.wait();
-  EXPECT_EQ(served.exit_code, 0) << served.err;
-  EXPECT_FALSE(has(served.err, "warning")) << served.err;
+  expect_failure(result, 1, {"it is a parameter server", "doctor in place of serve"});
+  EXPECT_FALSE(contains(result.out, "ERROR"));
+  successful(run_syncopate(Arguments{"train", "--no-progress"} + job));
+  const ProgramResult served = successful(server.wait());
+  EXPECT_FALSE(contains(served.err, "warning"));
 }
 
 TEST(Doctor, ContactsServersToo) {
-  const ProgramResult result =
-      run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "doctor",
-                              "--strategy", "parameter-server"} +
-                    kSmall);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(has(result.out, "4 tasks on 1 machine met")) << result.out;
+  const ProgramResult result = successful(run_syncopate(
+      as_words("launch --workers 2 --servers 2 -- doctor --strategy parameter-server") + kSmall));
+  EXPECT_TRUE(contains(result.out, "4 tasks on 1 machine met"));
 }
 
 TEST(Doctor, FindsDataThatOneTaskCannotRead) {
   const Port port(false);
   const auto start = [&](int rank, const std::string& data) {
     return std::make_unique<RunningProgram>(syncopate_command(
-        Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank",
-                  std::to_string(rank), "--rendezvous", port.endpoint(), "--data", data}));
+        as_words("doctor --strategy multi-worker-mirrored --world-size 2 --rank",
+                 std::to_string(rank), "--rendezvous", port.endpoint(), "--data", data)));
   };
   const auto first = start(0, "synthetic:1x8x8:4:640");
   const auto second = start(1, "mnist:/nowhere");
   const ProgramResult result = first->wait();
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(has(result.out, "ERROR    data")) << result.out;
-  EXPECT_TRUE(has(result.out, "worker 1")) << result.out;
+  EXPECT_TRUE(contains(result.out, "ERROR    data", "worker 1"));
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
 // Doctor must find what train would refuse at once, and report it in train's words.
 TEST(Doctor, FindsWhatTrainWouldRefuse) {
-  const ScratchDir scratch;
-  ASSERT_EQ(run_syncopate(Arguments{"train", "--steps", "2", "--no-progress", "--checkpoint-dir",
-                                    scratch / "ck"} +
-                          kSmall)
-                .exit_code,
-            0);
+  const TemporaryFolder scratch;
+  successful(run_syncopate(
+      as_words("train --steps 2 --no-progress --checkpoint-dir", scratch / "ck") + kSmall));
   const Arguments in_folder = kSmall + Arguments{"--checkpoint-dir", scratch / "ck"};
   const std::vector<Arguments> refused = {
       {"--model", "mnist-cnn", "--data", "synthetic:1x1x1:4:10"},
@@ -166,7 +145,7 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
     EXPECT_EQ(doctor.exit_code, 1) << doctor.out;
     // The error message of train follows the prefix "syncopate: ".
     const std::string line = train.err.substr(11, train.err.find('\n') - 11);
-    EXPECT_TRUE(has(doctor.out, line)) << "'" << line << "' is not in: " << doctor.out;
+    EXPECT_TRUE(contains(doctor.out, line)) << "'" << line << "' is not in: " << doctor.out;
   }
   const ProgramResult good = run_syncopate(Arguments{"doctor"} + in_folder +
                                            Arguments{"--resume", "--metrics", scratch / "m.jsonl"});
@@ -175,20 +154,19 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
 }
 
 TEST(Doctor, FindsATraceAndCurvesThatCannotBeWritten) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto doctor = [&](const Arguments& flags) {
     return run_syncopate(Arguments{"doctor"} + kSmall + flags);
   };
   const std::string file = scratch / "file";
   std::ofstream(file) << "an old trace";
-  EXPECT_TRUE(has(doctor({"--tensorboard", "/proc/none"}).out,
-                  "(for --tensorboard /proc/none); give a folder"));
+  EXPECT_TRUE(contains(doctor({"--tensorboard", "/proc/none"}).out,
+                       "(for --tensorboard /proc/none); give a folder"));
   const ProgramResult refused = doctor({"--tensorboard", file + "/tb"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_TRUE(has(refused.out, "--tensorboard " + file + "/tb: " + file + " is not a folder"))
-      << refused.out;
-  const ProgramResult good =
-      doctor({"--tensorboard", scratch / "tb", "--trace", file, "--checkpoint-dir", scratch / "."});
+  EXPECT_TRUE(contains(refused.out, "--tensorboard " + file + "/tb: " + file + " is not a folder"));
+  const ProgramResult good = doctor(as_words("--tensorboard", scratch / "tb", "--trace", file,
+                                             "--checkpoint-dir", scratch / "."));
   EXPECT_EQ(good.exit_code, 0) << good.out;
   EXPECT_EQ(read_text(file), "an old trace");
   EXPECT_EQ(names_in(scratch / "."), Arguments{"file"});
@@ -199,12 +177,11 @@ TEST(Doctor, FindsATraceAndCurvesThatCannotBeWritten) {
 TEST(Doctor, NamesTheTaskThatCannotBeReached) {
   const Port unused_port(false);
   const ProgramResult result = run_syncopate(
-      Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank", "1",
-                "--rendezvous", unused_port.endpoint(), "--rendezvous-timeout", "1"} +
+      as_words("doctor --strategy multi-worker-mirrored --world-size 2 --rank 1 --rendezvous",
+               unused_port.endpoint(), "--rendezvous-timeout 1") +
       kSmall);
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(has(result.err, unused_port.endpoint())) << result.err;
-  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
+  expect_failure(result, 1, {unused_port.endpoint()});
+  EXPECT_FALSE(contains(result.out, "ERROR"));
 }
 
 TEST(Doctor, StatesThatABatchScriptIsNoStep) {
@@ -215,7 +192,7 @@ TEST(Doctor, StatesThatABatchScriptIsNoStep) {
       run_syncopate(Arguments{"doctor", "--strategy", "multi-worker-mirrored"} + kSmall);
   for (const char* name : {"SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_PROCID"}) unsetenv(name);
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(has(result.err, "srun")) << result.err;
+  EXPECT_TRUE(contains(result.err, "srun"));
 }
 
 }  // namespace

@@ -9,12 +9,11 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 // A network without batch norm, whose sums over a batch of two parts are those of the parts.
 constexpr const char* kNetworkWithDropout = R"({
@@ -47,30 +46,29 @@ class ADropout : public testing::Test {
                            const std::string& text = kNetworkWithDropout) const {
     const std::string metrics = scratch_ / "m.jsonl";
     const ProgramResult run =
-        run_syncopate(start +
-                      Arguments{"--data", "synthetic:3x10x10:4:256", "--no-progress", "--metrics",
-                                metrics, "--model", model_of(text)} +
-                      rest);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
+        successful(run_syncopate(start +
+                                 as_words("--data synthetic:3x10x10:4:256 --no-progress --metrics",
+                                          metrics, "--model", model_of(text)) +
+                                 rest));
     if (run.exit_code != 0) return "";
     return summary_of(metrics).at("weights_hash").get<std::string>();
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
-const Arguments kTwoShares = {"--batch-size-per-replica", "16", "--threads", "1", "--steps", "10"};
+const Arguments kTwoShares = as_words("--batch-size-per-replica 16 --threads 1 --steps 10");
 
 TEST_F(ADropout, DropsTheSameElementsHoweverABatchIsDivided) {
-  const std::string lanes = weights_hash(
-      {"train"}, {"--batch-size-per-replica", "32", "--threads", "2", "--steps", "10"});
+  const std::string lanes =
+      weights_hash({"train"}, as_words("--batch-size-per-replica 32 --threads 2 --steps 10"));
   EXPECT_FALSE(lanes.empty());
   EXPECT_EQ(weights_hash({"train", "--accumulate", "2"}, kTwoShares), lanes);
   EXPECT_EQ(weights_hash({"train", "--strategy", "mirrored", "--replicas", "2"}, kTwoShares),
             lanes);
   EXPECT_EQ(weights_hash({"train", "--strategy", "central-storage", "--replicas", "2"}, kTwoShares),
             lanes);
-  const Arguments workers = {"launch", "--workers", "2", "--", "train", "--strategy"};
+  const Arguments workers = as_words("launch --workers 2 -- train --strategy");
   EXPECT_EQ(weights_hash(workers + Arguments{"multi-worker-mirrored"}, kTwoShares), lanes);
   std::string renamed = kNetworkWithDropout;
   renamed.replace(renamed.find("drop1"), 5, "drop3");
@@ -79,9 +77,8 @@ TEST_F(ADropout, DropsTheSameElementsHoweverABatchIsDivided) {
 }
 
 TEST_F(ADropout, TrainsUnderAnAsynchronousParameterServer) {
-  const Arguments servers = {
-      "launch",           "--workers",     "2",    "--servers", "1", "--", "train", "--strategy",
-      "parameter-server", "--consistency", "async"};
+  const Arguments servers = as_words(
+      "launch --workers 2 --servers 1 -- train --strategy parameter-server --consistency async");
   EXPECT_FALSE(weights_hash(servers, kTwoShares).empty());
 }
 

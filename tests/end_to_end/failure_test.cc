@@ -14,36 +14,24 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 // Returns the flags of a small job that writes one line of metrics for each step.
 Arguments small_job(const std::filesystem::path& metrics, const Arguments& more) {
-  return Arguments{"train",
-                   "--strategy",
-                   "multi-worker-mirrored",
-                   "--model",
-                   "mlp",
-                   "--data",
-                   "synthetic:1x28x28:10:2000",
-                   "--threads",
-                   "1",
-                   "--batch-size",
-                   "24",
-                   "--log-every",
-                   "1",
-                   "--no-progress",
-                   "--metrics",
-                   metrics} +
+  return as_words(
+             "train --strategy multi-worker-mirrored --model mlp --data synthetic:1x28x28:10:2000 "
+             "--threads 1 --batch-size 24 --log-every 1 --no-progress --metrics",
+             metrics) +
          more;
 }
 
-Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
+Arguments endless(const TemporaryFolder& scratch, const Arguments& more = {}) {
   return small_job(scratch / "m.jsonl",
                    Arguments{"--epochs", "100000", "--eval-every", "0"} + more);
 }
@@ -51,7 +39,7 @@ Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
 class AWorker : public testing::TestWithParam<WorkerFault> {};
 
 TEST_P(AWorker, ThatFailsInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   fail_after_50_steps(Arguments{"launch", "--workers", "3", "--"} +
                           endless(scratch, {"--transport", GetParam().transport}),
                       scratch / "m.jsonl", GetParam());
@@ -85,12 +73,12 @@ class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(AWorkerAtStartUp, ThatFailsAfterTheRendezvousEndsAllOthers) {
   const auto [failed, signal] = GetParam();
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // The tasks generate the digits for a second or more after the rendezvous, so the kill precedes
   // the training.
   RunningProgram launch(syncopate_command(
-      {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
-       "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));
+      as_words("launch --workers 3 -- train --strategy multi-worker-mirrored --cache-dir",
+               scratch / "cache", "--no-progress --threads 1 --epochs 1000")));
   const auto victim = worker_of(launch.pid(), failed);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_err_has("3 tasks have met"));
@@ -123,23 +111,23 @@ class AWorkerThatNeverMeetsTheOthers : public testing::TestWithParam<AbsentWorke
 // the others. They would wait for it for 600 s.
 TEST_P(AWorkerThatNeverMeetsTheOthers, EndsThemAtOnceAndIsNamedInTheLastLine) {
   const AbsentWorker& row = GetParam();
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::filesystem::path script = scratch / "script.sh";
   std::ofstream(script) << "#!/bin/sh\n[ $SYNCOPATE_INDEX = " << row.index << " ] && kill -"
                         << row.signal << " $$\nexec " << syncopate_command({})[0]
                         << " train \"$@\" --model mlp --data synthetic:1x28x28:10:2000\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const EndTimer since_start;
-  const ProgramResult result = run_syncopate(
-      Arguments{"launch"} + row.flags + Arguments{"--", script} + row.train +
-      Arguments{"--threads", "1", "--batch-size-per-replica", "24", "--epochs", "100000",
-                "--no-progress", "--rendezvous-timeout", "600", "--peer-timeout", "2"});
+  const ProgramResult result =
+      run_syncopate(Arguments{"launch"} + row.flags + Arguments{"--", script} + row.train +
+                    as_words("--threads 1 --batch-size-per-replica 24 --epochs 100000 "
+                             "--no-progress --rendezvous-timeout 600 --peer-timeout 2"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(result.err.ends_with("launch: the job failed because worker " +
                                    std::to_string(row.index) + " " + row.why +
                                    " before the tasks had met\n"))
       << result.err;
-  EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "SIGTERM"));
   expect_ended_in_time(since_start);
 }
 
@@ -178,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram launch(syncopate_command(
       Arguments{"launch", "--workers", "3", "--"} +
       endless(scratch, {"--checkpoint-dir", scratch / "ck", "--checkpoint-every", "1"})));
@@ -195,24 +183,22 @@ class Restart : public testing::TestWithParam<int> {};
 
 // Checkpoints are written at every step, so that the kill falls close to a write or into one.
 TEST_P(Restart, ResumesTheLastCheckpointBitForBit) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto run = [&](const std::string& name) {
-    return small_job(scratch / (name + ".jsonl"), {"--steps", "400", "--checkpoint-every", "1",
-                                                   "--checkpoint-dir", scratch / name});
+    return small_job(scratch / (name + ".jsonl"),
+                     as_words("--steps 400 --checkpoint-every 1 --checkpoint-dir", scratch / name));
   };
-  RunningProgram launch(syncopate_command(
-      Arguments{"launch", "--workers", "3", "--restart", "1", "--"} + run("killed")));
+  RunningProgram launch(
+      syncopate_command(as_words("launch --workers 3 --restart 1 --") + run("killed")));
   const auto victim = worker_of(launch.pid(), GetParam());
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_file_has(scratch / "killed.jsonl", "\"step\":60,"));
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
-  const ProgramResult result = launch.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("resumed from"), std::string::npos) << result.err;
+  const ProgramResult result = successful(launch.wait());
+  EXPECT_TRUE(contains(result.err, "resumed from"));
 
   const ProgramResult whole =
-      run_syncopate(Arguments{"launch", "--workers", "3", "--"} + run("whole"));
-  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+      successful(run_syncopate(Arguments{"launch", "--workers", "3", "--"} + run("whole")));
   EXPECT_EQ(summary_of(scratch / "killed.jsonl").at("weights_hash"),
             summary_of(scratch / "whole.jsonl").at("weights_hash"));
   EXPECT_EQ(summary_of(scratch / "killed.jsonl").at("steps"), 400);
@@ -221,19 +207,15 @@ TEST_P(Restart, ResumesTheLastCheckpointBitForBit) {
 INSTANTIATE_TEST_SUITE_P(EachWorker, Restart, testing::Values(0, 1, 2));
 
 TEST(AChiefThatCannotWriteItsCheckpoint, EndsAllOthersWithItsReason) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram launch(syncopate_command(
       Arguments{"launch", "--workers", "2", "--"} +
       endless(scratch, {"--checkpoint-dir", "/proc", "--checkpoint-every", "5"})));
-  const ProgramResult result = launch.wait();
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find("[worker 1] syncopate: rank 0 (host "), std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("/proc"), std::string::npos) << result.err;
+  expect_failure(launch.wait(), 1, {"[worker 1] syncopate: rank 0 (host ", "/proc"});
 }
 
 TEST(ARequestToStop, ThatReachesOneWorkerStopsAllAfterACheckpoint) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
                                           endless(scratch, {"--checkpoint-dir", scratch / "ck"})));
   const auto asked = worker_of(launch.pid(), 1);
@@ -242,27 +224,25 @@ TEST(ARequestToStop, ThatReachesOneWorkerStopsAllAfterACheckpoint) {
   ASSERT_EQ(kill(*asked, SIGUSR1), 0);
   const ProgramResult result = launch.wait();
   EXPECT_EQ(result.exit_code, 75) << result.err;
-  EXPECT_NE(result.err.find("stopped by SIGUSR1"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "stopped by SIGUSR1"));
   EXPECT_FALSE(names_in(scratch / "ck").empty());
 }
 
 // `sleep` stands in for a rank that is stopped before MPI has started: it never calls MPI_Init.
 TEST(ARankThatNeverStartsMpi, EndsTheOthersAtTheRendezvousTimeout) {
   if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no mpirun on this machine";
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const ProgramResult result =
-      RunningProgram(
-          Arguments{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                    "/usr/bin/mpirun", "--oversubscribe", "-n", "1", SYNCOPATE_PROGRAM} +
-          small_job(scratch / "m.jsonl",
-                    {"--collective", "mpi", "--steps", "2", "--rendezvous-timeout", "2"}) +
-          Arguments{":", "-n", "1", "/bin/sleep", "3600"})
-          .wait();
+      run_program(as_words("/usr/bin/env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+                           "/usr/bin/mpirun --oversubscribe -n 1",
+                           SYNCOPATE_PROGRAM) +
+                  small_job(scratch / "m.jsonl",
+                            as_words("--collective mpi --steps 2 --rendezvous-timeout 2")) +
+                  Arguments{":", "-n", "1", "/bin/sleep", "3600"});
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find("syncopate: rank 0 of 2: MPI_Init_thread did not return within 2 s"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(
+      contains(result.err, "syncopate: rank 0 of 2: MPI_Init_thread did not return within 2 s"));
 }
 
 }  // namespace

@@ -9,17 +9,15 @@
 #include "tests/end_to_end/support/gpu_program.h"
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
 
-const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--threads", "1"};
+const Arguments kSmall = as_words("--model mlp --data synthetic:1x8x8:4:640 --threads 1");
 const Arguments kNetwork = Arguments{"--devices", "cuda"} + kSmall;
 const Arguments kTogether{"--strategy", "multi-worker-mirrored"};
-
-bool has(const std::string& text, const std::string& words) {
-  return text.find(words) != std::string::npos;
-}
 
 class GpusOfTasks : public testing::Test {
  protected:
@@ -58,21 +56,19 @@ TEST_F(GpusOfTasks, AreAllThatATaskSeesWhereTheOthersSeeOthers) {
   const std::vector<ProgramResult> results =
       train_two({{"EMULATED_GPUS=2"}, {"EMULATED_GPUS=2", "EMULATED_GPUS_FROM=2"}});
   for (const ProgramResult& result : results) {
-    EXPECT_FALSE(has(result.err, "summed there")) << "a GPU for each replica: " << result.err;
-    EXPECT_FALSE(has(result.err, "tasks share")) << result.err;
+    EXPECT_FALSE(contains(result.err, "summed there")) << "a GPU for each replica: " << result.err;
+    EXPECT_FALSE(contains(result.err, "tasks share"));
   }
 }
 
 TEST_F(GpusOfTasks, AreSharedWhereAllSeeEqualOnesAndEachTaskNamesItsOwn) {
   const Arguments four{"EMULATED_GPUS=4"};
   const std::vector<ProgramResult> results = train_two({four, four});
-  EXPECT_FALSE(has(results[0].err, "summed there")) << results[0].err;
+  EXPECT_FALSE(contains(results[0].err, "summed there"));
   EXPECT_TRUE(
-      has(results[0].err, "2 tasks share 4 GPUs of this host: this task has cuda:0, cuda:1"))
-      << results[0].err;
+      contains(results[0].err, "2 tasks share 4 GPUs of this host: this task has cuda:0, cuda:1"));
   EXPECT_TRUE(
-      has(results[1].err, "2 tasks share 4 GPUs of this host: this task has cuda:2, cuda:3"))
-      << results[1].err;
+      contains(results[1].err, "2 tasks share 4 GPUs of this host: this task has cuda:2, cuda:3"));
 }
 
 TEST_F(GpusOfTasks, AreAcceptedByDoctorWhereEachTaskHasItsOwn) {
@@ -86,7 +82,7 @@ TEST_F(GpusOfTasks, AreReportedByDoctorWhereTwoTasksShareOneUnlessRequested) {
   for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
     const ProgramResult result = run_doctor(3, {}, visible);
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
-    EXPECT_TRUE(has(result.out, "and worker 2 have the same GPU emulated:0")) << result.out;
+    EXPECT_TRUE(contains(result.out, "and worker 2 have the same GPU emulated:0"));
     const ProgramResult meant = run_doctor(3, {"--share-devices"}, visible);
     EXPECT_EQ(meant.exit_code, 0) << meant.out << meant.err;
   }
@@ -100,53 +96,48 @@ TEST_F(GpusOfTasks, AreAllUsedByReplicasOfOneProcess) {
   };
   for (const char* strategy : {"mirrored", "central-storage"}) {
     const ProgramResult all = train(strategy, {"--devices", "cuda"});
-    EXPECT_TRUE(has(all.err, "3 replicas in 1 task")) << all.err;
+    EXPECT_TRUE(contains(all.err, "3 replicas in 1 task"));
     const ProgramResult named = train(strategy, {"--devices", "cuda", "--replicas", "2"});
-    EXPECT_TRUE(has(named.err, "2 replicas in 1 task")) << named.err;
+    EXPECT_TRUE(contains(named.err, "2 replicas in 1 task"));
     const ProgramResult listed = train(strategy, {"--devices", "cuda:0,cuda:2"});
-    EXPECT_TRUE(has(listed.err, "2 replicas in 1 task")) << listed.err;
+    EXPECT_TRUE(contains(listed.err, "2 replicas in 1 task"));
   }
 }
 
 TEST_F(GpusOfTasks, AreOnlyThoseThatTheBuildHasCodeFor) {
   const Arguments first_is_old{"EMULATED_GPUS=3", "EMULATED_GPUS_MAJOR=79"};
   const ProgramResult alone = run_on_gpus(
-      Arguments{"train", "--strategy", "mirrored", "--batch-size", "12", "--devices", "cuda"} +
-          few_steps(2) + kSmall,
+      as_words("train --strategy mirrored --batch-size 12 --devices cuda") + few_steps(2) + kSmall,
       first_is_old);
-  EXPECT_TRUE(has(alone.err, "left out cuda:0: an emulated GPU has compute capability 7.0"))
-      << alone.err;
-  EXPECT_TRUE(has(alone.err, "2 replicas in 1 task")) << alone.err;
+  EXPECT_TRUE(contains(alone.err, "left out cuda:0: an emulated GPU has compute capability 7.0",
+                       "2 replicas in 1 task"));
   const std::vector<ProgramResult> results = train_two({first_is_old, first_is_old});
-  EXPECT_TRUE(has(results[0].err, "this task has cuda:1")) << results[0].err;
-  EXPECT_TRUE(has(results[1].err, "this task has cuda:2")) << results[1].err;
+  EXPECT_TRUE(contains(results[0].err, "this task has cuda:1"));
+  EXPECT_TRUE(contains(results[1].err, "this task has cuda:2"));
 }
 
 TEST_F(GpusOfTasks, AreTheWorkersThatMayBeDelayed) {
   const auto delay = [](const std::string& slow) {
-    return run_on_gpus(
-        Arguments{"train", "--strategy", "mirrored", "--batch-size", "12", "--devices", "cuda",
-                  "--service-time", "constant:1", "--slow", slow} +
-            few_steps(2) + kSmall,
-        {"EMULATED_GPUS=3"});
+    return run_on_gpus(as_words("train --strategy mirrored --batch-size 12 --devices cuda "
+                                "--service-time constant:1 --slow",
+                                slow) +
+                           few_steps(2) + kSmall,
+                       {"EMULATED_GPUS=3"});
   };
-  const ProgramResult last = delay("worker=2,factor=2");
-  EXPECT_EQ(last.exit_code, 0) << last.err;
-  const ProgramResult missing = delay("worker=3,factor=2");
-  EXPECT_EQ(missing.exit_code, 2);
-  EXPECT_TRUE(has(missing.err, "--slow worker=3: expected a worker from 0 to 2")) << missing.err;
+  successful(delay("worker=2,factor=2"));
+  expect_failure(delay("worker=3,factor=2"), 2, {"--slow worker=3: expected a worker from 0 to 2"});
 }
 
 TEST_F(GpusOfTasks, AreRefusedBeforeTrainingWhereTheBuildHasNoCodeForThem) {
   const Arguments v100s{"EMULATED_GPUS_MAJOR=7"};
   const ProgramResult train = run_on_gpus(Arguments{"train"} + few_steps(2) + kNetwork, v100s);
   EXPECT_EQ(train.exit_code, 2);
-  EXPECT_TRUE(has(train.err, "cuda:0: an emulated GPU has compute capability 7.0, and CUDA 13"))
-      << train.err;
+  EXPECT_TRUE(
+      contains(train.err, "cuda:0: an emulated GPU has compute capability 7.0, and CUDA 13"));
   const ProgramResult doctor = run_doctor(2, {}, v100s);
-  EXPECT_TRUE(has(doctor.out, "compute capability 7.0")) << doctor.out;
+  EXPECT_TRUE(contains(doctor.out, "compute capability 7.0"));
   const ProgramResult info = run_on_gpus({"info"}, v100s);
-  EXPECT_TRUE(has(info.out, "not usable:")) << info.out;
+  EXPECT_TRUE(contains(info.out, "not usable:"));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "tests/end_to_end/support/readme_jobs.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/record/record_folders.h"
@@ -40,12 +42,11 @@ std::string percent(double fraction) {
 TEST(PrecisionAndRecall, OfEachClassAreThoseOfTheLabelMapsThatPredictWrites) {
   TrainingRuns runs;
   write_otbtf(runs / "patches", kForm);
-  const ProgramResult trained = runs.train(
+  const ProgramResult trained = successful(runs.train(
       mirrored(2), job_in_readme("fcn", {{"--data", "otbtf:" + (runs / "patches").string()},
                                          {"--learning-rate", "2e-3"},
                                          {"--epochs", "4"}}) +
-                       Arguments{"--checkpoint-dir", runs / "ck", "--checkpoint-every", "8"});
-  ASSERT_EQ(trained.exit_code, 0);
+                       Arguments{"--checkpoint-dir", runs / "ck", "--checkpoint-every", "8"}));
 
   std::vector<std::uint16_t> values;
   std::vector<std::int32_t> labels;
@@ -55,10 +56,9 @@ TEST(PrecisionAndRecall, OfEachClassAreThoseOfTheLabelMapsThatPredictWrites) {
     labels.insert(labels.end(), patch.labels.begin(), patch.labels.end());
   }
   write_file(runs / "patches.npy", npy_bytes("<u2", "(3, 64, 64, 4)", bytes_of(values)));
-  const ProgramResult predicted = run_syncopate({"predict", "--threads", "1", "--checkpoint",
-                                                 runs / "ck/checkpoint-000000000008.safetensors",
-                                                 "--maps", runs / "maps", runs / "patches.npy"});
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  successful(run_syncopate(as_words("predict --threads 1 --checkpoint",
+                                    runs / "ck/checkpoint-000000000008.safetensors", "--maps",
+                                    runs / "maps", runs / "patches.npy")));
   std::vector<std::uint8_t> found;
   for (int n = 0; n < kForm.test; ++n) {
     const std::vector<std::uint8_t> map =
@@ -84,7 +84,7 @@ TEST(PrecisionAndRecall, OfEachClassAreThoseOfTheLabelMapsThatPredictWrites) {
     EXPECT_DOUBLE_EQ(row.at("precision").get<double>(), correct / taken_for_it);
     EXPECT_DOUBLE_EQ(row.at("recall").get<double>(), correct / of_class);
     for (const double fraction : {correct / taken_for_it, correct / of_class}) {
-      EXPECT_NE(trained.out.find(" " + percent(fraction)), std::string::npos) << trained.out;
+      EXPECT_TRUE(contains(trained.out, " " + percent(fraction)));
     }
   }
 }

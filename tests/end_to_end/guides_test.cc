@@ -11,16 +11,16 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/readme_jobs.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/record/record_folders.h"
 
 namespace syncopate::test {
 namespace {
 
-Arguments pipeline() {
-  return {"train", "--strategy", "pipeline", "--stages", "2", "--share-devices"};
-}
+Arguments pipeline() { return as_words("train --strategy pipeline --stages 2 --share-devices"); }
 
 // The strategies whose updates are not those of two synchronous replicas.
 std::vector<Arguments> other_strategies() {
@@ -48,18 +48,16 @@ class Guides : public testing::Test {
     const Arguments run = where + what;
     const std::string expected = summary_of(run, {}).value("weights_hash", "");
     ASSERT_NE(expected, "");
-    const Arguments kept = {"--checkpoint-dir",   runs_ / "ck", "--resume",
-                            "--checkpoint-every", "1",          "--cache-dir",
-                            runs_ / "cache"};
+    const Arguments kept = as_words("--checkpoint-dir", runs_ / "ck",
+                                    "--resume --checkpoint-every 1 --cache-dir", runs_ / "cache");
     const std::string metrics = runs_ / "killed.jsonl";
     RunningProgram program(syncopate_command(
-        run + kept +
-        Arguments{"--metrics", metrics, "--log-every", "1", "--threads", "1", "--seed", "7"}));
+        run + kept + as_words("--metrics", metrics, "--log-every 1 --threads 1 --seed 7")));
     ASSERT_TRUE(program.wait_until_file_has(metrics, "\"event\":\"step\"", steps));
     program.send(SIGKILL);
     ASSERT_EQ(program.wait().ended_by_signal, SIGKILL) << "it ended before the kill";
     const ProgramResult resumed = runs_.train(run, kept);
-    EXPECT_NE(resumed.err.find("resumed from"), std::string::npos) << resumed.err;
+    EXPECT_TRUE(contains(resumed.err, "resumed from"));
     EXPECT_EQ(runs_.summary().at("weights_hash"), expected);
   }
 
@@ -76,15 +74,14 @@ class CassavaGuide : public Guides {
   std::string folder() const { return runs_ / "cassava/0.1.0"; }
   Arguments job(const std::string& model, const std::string& epochs) {
     const std::string weights = runs_ / "weights.safetensors";
-    const ProgramResult trained = run_syncopate(
-        {"train", "--model", model, "--data", "synthetic:3x32x32:10:4", "--batch-size", "4",
-         "--steps", "1", "--optimizer", "sgd", "--threads", "1", "--eval-every", "0",
-         "--no-progress", "--checkpoint-dir", runs_ / "weights"});
-    EXPECT_EQ(trained.exit_code, 0) << trained.err;
-    const ProgramResult exported =
-        run_syncopate({"export", "--checkpoint",
-                       runs_ / ("weights/" + names_in(runs_ / "weights").back()), weights});
-    EXPECT_EQ(exported.exit_code, 0) << exported.err;
+    successful(
+        run_syncopate(as_words("train --model", model,
+                               "--data synthetic:3x32x32:10:4 --batch-size 4 --steps 1 --optimizer "
+                               "sgd --threads 1 --eval-every 0 --no-progress --checkpoint-dir",
+                               runs_ / "weights")));
+    successful(run_syncopate(as_words("export --checkpoint",
+                                      runs_ / ("weights/" + names_in(runs_ / "weights").back()),
+                                      weights)));
     return job_in_readme("resnet50", {{"--model", model},
                                       {"--data", "tfds:" + folder()},
                                       {"--image-size", "32"},
@@ -101,12 +98,10 @@ TEST_F(CassavaGuide, HasTheSameBitsUnderEverySynchronousStrategy) {
 TEST_F(CassavaGuide, TrainsOnOneDeviceAndAsynchronously) {
   const Arguments what = job("resnet50", "1");
   for (const Arguments& where : other_strategies()) {
-    const ProgramResult result = runs_.train(where, what);
-    ASSERT_EQ(result.exit_code, 0);
-    EXPECT_NE((result.out + result.err)
-                  .find("265 tensors; fresh: fc.0.weight [1016, 2048], fc.0.bias [1016], "
-                        "fc.2.weight [3, 1016], fc.2.bias [3]; not used: fc.weight, fc.bias"),
-              std::string::npos)
+    const ProgramResult result = successful(runs_.train(where, what));
+    EXPECT_TRUE(contains((result.out + result.err),
+                         "265 tensors; fresh: fc.0.weight [1016, 2048], fc.0.bias [1016], "
+                         "fc.2.weight [3, 1016], fc.2.bias [3]; not used: fc.weight, fc.bias"))
         << result.out << result.err;
     const auto summary = runs_.summary();
     EXPECT_EQ(summary.at("steps"), 4) << "updates of 2 of 9 pictures: " << where.back();
@@ -152,17 +147,16 @@ TEST(JobsOfTheReadme, AreWrittenAsJobScripts) {
   EXPECT_GE(jobs.size(), 2U);
   for (Arguments job : jobs) {
     job.insert(job.begin() + 1, "--print");
-    const ProgramResult result = run_syncopate(job);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.out.find("\n#SBATCH --gres=gpu:"), std::string::npos) << result.out;
+    const ProgramResult result = successful(run_syncopate(job));
+    EXPECT_TRUE(contains(result.out, "\n#SBATCH --gres=gpu:"));
     for (auto word = std::ranges::find(job, "--") + 1; word != job.end(); ++word) {
       // The script has the data in a variable, which users edit.
       const bool is_data = *std::prev(word) == "--data";
       const std::string place = is_data ? "\nDATA=" + *word + "\n" : " " + *word;
-      EXPECT_NE(result.out.find(place), std::string::npos) << *word << result.out;
+      EXPECT_TRUE(contains(result.out, place)) << *word << result.out;
     }
     const std::string train = result.out.substr(result.out.find("\nTRAIN=("));
-    EXPECT_EQ(train.substr(0, train.find('\n', 1)).find("--data"), std::string::npos) << train;
+    EXPECT_FALSE(contains(train.substr(0, train.find('\n', 1)), "--data")) << train;
   }
 }
 

@@ -8,8 +8,10 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/picture_folder.h"
 
 namespace syncopate::test {
@@ -20,32 +22,28 @@ class TrainingOnPictures : public testing::Test {
   TrainingOnPictures() { folder_.write_splits(21, 6); }
 
   Arguments flags() const {
-    return {"--model",         "mlp", "--data",        folder_.data_flag(),
-            "--image-size",    "12",  "--threads",     "1",
-            "--batch-size",    "4",   "--no-progress", "--cache-dir",
-            scratch_ / "cache"};
+    return as_words("--model mlp --data", folder_.data_flag(),
+                    "--image-size 12 --threads 1 --batch-size 4 --no-progress --cache-dir",
+                    scratch_ / "cache");
   }
   // One epoch in batches of one picture per worker.
   Arguments one_by_one() const {
-    return {"--model", "mlp",        "--data", folder_.data_flag(), "--image-size",
-            "12",      "--cache-mb", "0",      "--no-progress",     "--batch-size-per-replica",
-            "1",       "--epochs",   "1"};
+    return as_words(
+        "--model mlp --data", folder_.data_flag(),
+        "--image-size 12 --cache-mb 0 --no-progress --batch-size-per-replica 1 --epochs 1");
   }
   static Arguments asynchronous() {
-    return {"--servers",     "1",    "--", "train", "--strategy", "parameter-server",
-            "--consistency", "async"};
+    return as_words("--servers 1 -- train --strategy parameter-server --consistency async");
   }
   // Runs the program with these words and then flags() and `more`; returns the hash of the weights.
   std::string hash_of(const Arguments& words, const Arguments& more) const {
     const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));
-    const ProgramResult result =
-        run_syncopate(words + flags() + more + Arguments{"--metrics", metrics});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    successful(run_syncopate(words + flags() + more + Arguments{"--metrics", metrics}));
     return summary_of(metrics).at("weights_hash").get<std::string>();
   }
 
   PictureFolder folder_;
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
   mutable int num_runs_ = 0;
 };
 
@@ -62,8 +60,8 @@ TEST_F(TrainingOnPictures, HasTheSameBitsAfterAResumeWithAndWithoutACacheAndForA
     const Arguments uncached = {"--cache-mb", "0"};
     const std::string expected = hash_of(train, drawn + uncached + Arguments{"--steps", "12"});
     for (const char* const threads : {"1", "8", "auto"}) {
-      EXPECT_EQ(hash_of(train, drawn + Arguments{"--steps", "12", "--input-threads", threads,
-                                                 "--prefetch", threads}),
+      EXPECT_EQ(hash_of(train, drawn + as_words("--steps 12 --input-threads", threads, "--prefetch",
+                                                threads)),
                 expected);
     }
     const Arguments kept = drawn + Arguments{"--checkpoint-dir", scratch_ / augment, "--resume"};
@@ -102,38 +100,34 @@ TEST(TrainingOnLargePictures, SaysThatStepsWaitForTheDecoder) {
                         "--batch-size",
                         "4"};
   for (const std::string threads : {"1", "auto"}) {
-    const ProgramResult result = run_syncopate(train + Arguments{"--input-threads", threads});
-    EXPECT_EQ(result.exit_code, 0);
-    EXPECT_NE(result.err.find("input-bound: "), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("% of the step waits for decode; "), std::string::npos) << result.err;
+    const ProgramResult result =
+        successful(run_syncopate(train + Arguments{"--input-threads", threads}));
+    EXPECT_TRUE(contains(result.err, "input-bound: ", "% of the step waits for decode; "));
   }
-  const ProgramResult workers = run_syncopate(Arguments{"launch", "--workers", "2", "--"} + train +
-                                              Arguments{"--strategy", "multi-worker-mirrored"});
-  EXPECT_EQ(workers.exit_code, 0) << workers.err;
+  const ProgramResult workers =
+      successful(run_syncopate(Arguments{"launch", "--workers", "2", "--"} + train +
+                               Arguments{"--strategy", "multi-worker-mirrored"}));
   const bool names_a_task = workers.err.find("task 0: input-bound: ") != std::string::npos ||
                             workers.err.find("task 1: input-bound: ") != std::string::npos;
   EXPECT_TRUE(names_a_task) << workers.err;
   const ProgramResult fast =
-      run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--epochs", "4",
-                     "--no-progress", "--service-time", "constant:20"});
-  EXPECT_EQ(fast.err.find("input-bound"), std::string::npos) << fast.err;
+      run_syncopate(as_words("train --model mlp --data synthetic:1x8x8:4:640 --epochs 4 "
+                             "--no-progress --service-time constant:20"));
+  EXPECT_FALSE(contains(fast.err, "input-bound"));
 }
 
 TEST_F(TrainingOnPictures, IsEvaluatedInTheSizeOfTheCheckpoint) {
   hash_of({"train"}, {"--steps", "3", "--checkpoint-dir", scratch_ / "ck"});
   const std::string file = names_in(scratch_ / "ck").front();
   const auto evaluate = [&](const Arguments& more) {
-    return run_syncopate(Arguments{"evaluate", "--checkpoint", scratch_ / ("ck/" + file), "--data",
-                                   folder_.data_flag()} +
+    return run_syncopate(as_words("evaluate --checkpoint", scratch_ / ("ck/" + file), "--data",
+                                  folder_.data_flag()) +
                          more);
   };
-  const ProgramResult result = evaluate({});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("samples         6"), std::string::npos) << result.out;
+  const ProgramResult result = successful(evaluate({}));
+  EXPECT_TRUE(contains(result.out, "samples         6"));
   const auto expect_refused = [&](const Arguments& more, const std::string& message) {
-    const ProgramResult refused = evaluate(more);
-    EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+    expect_failure(evaluate(more), 2, {message});
   };
   const std::string samples = "21 samples of [12, 12, 3] in 2 classes; give that";
   expect_refused({"--exif"}, "which was trained with no --exif; give that");
@@ -150,10 +144,9 @@ TEST_F(TrainingOnPictures, IsNotResumedOnOtherPictures) {
   folder_.write("train/cat/0.JPG", make_png(make_picture(9, 9, 3, 9)));
   const ProgramResult refused = run_syncopate(Arguments{"train"} + flags() + resume);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("data: 21 samples of [12, 12, 3] in 2 classes, this run has as many, "
-                             "but other contents or labels; give that --data"),
-            std::string::npos)
-      << refused.err;
+  EXPECT_TRUE(contains(refused.err,
+                       "data: 21 samples of [12, 12, 3] in 2 classes, this run has as many, "
+                       "but other contents or labels; give that --data"));
 }
 
 TEST_F(TrainingOnPictures, NamesTheCheckpointWhoseDataAreMissing) {
@@ -164,20 +157,19 @@ TEST_F(TrainingOnPictures, NamesTheCheckpointWhoseDataAreMissing) {
   const std::string recorded = "; checkpoint " + file + " records --data " + folder_.data_flag() +
                                "; give --data for another path";
   const std::string err = run_syncopate(evaluate).err;
-  EXPECT_NE(err.find(recorded), std::string::npos) << err;
+  EXPECT_TRUE(contains(err, recorded));
   const std::string given = run_syncopate(evaluate + Arguments{"--data", folder_.data_flag()}).err;
-  EXPECT_NE(given.find("--data images: "), std::string::npos) << given;
-  EXPECT_EQ(given.find("records"), std::string::npos) << "the user gave that path";
+  EXPECT_TRUE(contains(given, "--data images: "));
+  EXPECT_FALSE(contains(given, "records")) << "the user gave that path";
 }
 
 TEST_F(TrainingOnPictures, IsEvaluatedWithTheNamesOfTheClasses) {
   hash_of({"train"}, {"--steps", "3", "--checkpoint-dir", scratch_ / "ck"});
-  const Arguments evaluate = {"evaluate", "--checkpoint",
-                              scratch_ / ("ck/" + names_in(scratch_ / "ck").front())};
+  const Arguments evaluate =
+      as_words("evaluate --checkpoint", scratch_ / ("ck/" + names_in(scratch_ / "ck").front()));
   const auto expect_names = [&](const std::string& first) {
     const std::string table = run_syncopate(evaluate).out;
-    EXPECT_NE(table.find("%  " + first + "\n"), std::string::npos) << table;
-    EXPECT_NE(table.find("%  dog\n"), std::string::npos) << table;
+    EXPECT_TRUE(contains(table, "%  " + first + "\n", "%  dog\n"));
     const auto classes =
         nlohmann::json::parse(run_syncopate(evaluate + Arguments{"--json"}).out).at("classes");
     EXPECT_EQ(classes.at(0).at("name"), first);
@@ -197,9 +189,8 @@ TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
   const ProgramResult refused =
       run_syncopate(Arguments{"train"} + flags() + Arguments{"--epochs", "1"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("train/cat/4.JPG: expected a JPEG or PNG file, found HTML at byte 0"),
-            std::string::npos)
-      << refused.err;
+  EXPECT_TRUE(
+      contains(refused.err, "train/cat/4.JPG: expected a JPEG or PNG file, found HTML at byte 0"));
   const Arguments skip = {"--epochs", "1", "--skip-bad-records", "1"};
   EXPECT_EQ(hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, skip),
             hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, skip));
@@ -208,8 +199,7 @@ TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
     const ProgramResult trained = run_syncopate(
         Arguments{"train", "--strategy", "central-storage", "--consistency", consistency} +
         one_by_one() + Arguments{"--skip-bad-records", "1", "--metrics", metrics});
-    EXPECT_NE(trained.out.find("replaced        1 bad training sample in an epoch\n"),
-              std::string::npos)
+    EXPECT_TRUE(contains(trained.out, "replaced        1 bad training sample in an epoch\n"))
         << trained.out << trained.err;
     EXPECT_EQ(summary_of(metrics).at("train_bad_samples"), 1);
   }
@@ -223,21 +213,20 @@ TEST_F(TrainingOnPictures, IsEvaluatedWithoutADamagedPictureWhichIsReported) {
   const ProgramResult trained =
       run_syncopate(Arguments{"train"} + flags() + skip +
                     Arguments{"--metrics", metrics, "--checkpoint-dir", scratch_ / "ck"});
-  EXPECT_NE(trained.err.find("(5 samples, 1 bad left out"), std::string::npos) << trained.err;
+  EXPECT_TRUE(contains(trained.err, "(5 samples, 1 bad left out"));
   const std::string line = "left out        1 bad test sample, first: " + reason;
-  EXPECT_NE(trained.out.find(line), std::string::npos) << trained.out;
+  EXPECT_TRUE(contains(trained.out, line));
   const auto summary = summary_of(metrics);
   EXPECT_EQ(summary.at("test_bad_samples"), 1);
   EXPECT_EQ(summary.at("first_bad").get<std::string>().find(reason), 0U);
   const ProgramResult evaluated = run_syncopate(
       {"evaluate", "--checkpoint", scratch_ / ("ck/" + names_in(scratch_ / "ck")[0])});
-  EXPECT_NE(evaluated.out.find("samples         5 "), std::string::npos) << evaluated.err;
-  EXPECT_NE(evaluated.out.find(line), std::string::npos) << evaluated.out;
+  EXPECT_TRUE(contains(evaluated.out, "samples         5 ")) << evaluated.err;
+  EXPECT_TRUE(contains(evaluated.out, line));
   // Of two workers, each of which evaluates a part.
   const ProgramResult two = run_syncopate(
-      Arguments{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"} +
-      flags() + skip);
-  EXPECT_NE(two.out.find(line), std::string::npos) << two.out;
+      as_words("launch --workers 2 -- train --strategy multi-worker-mirrored") + flags() + skip);
+  EXPECT_TRUE(contains(two.out, line));
 }
 
 TEST_F(TrainingOnPictures, EndsInTheFirstEpochWithMoreDamagedPicturesThanTheLimit) {
@@ -266,17 +255,14 @@ TEST_F(TrainingOnPictures, EndsAnAsynchronousJobAtOnceAtADamagedPicture) {
       run_syncopate(Arguments{"launch", "--workers", "2"} + asynchronous() + one_by_one());
   EXPECT_EQ(result.exit_code, 1);
   const std::string all = result.out + result.err;
-  EXPECT_NE(all.find("train/cat/4.JPG: expected a JPEG or PNG file"), std::string::npos) << all;
-  EXPECT_EQ(all.find("the other workers continue"), std::string::npos) << all;
+  EXPECT_TRUE(contains(all, "train/cat/4.JPG: expected a JPEG or PNG file"));
+  EXPECT_FALSE(contains(all, "the other workers continue"));
 }
 
 TEST_F(TrainingOnPictures, NamesTheFlagsOfAPictureThatIsTooSmallForTheNetwork) {
-  const ProgramResult result =
-      run_syncopate(Arguments{"train", "--model", "mnist-cnn", "--data", folder_.data_flag(),
-                              "--image-size", "3", "--batch-size", "4", "--cache-mb", "0"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("--model mnist-cnn does not fit --data images:"), std::string::npos)
-      << result.err;
+  expect_failure(run_syncopate(as_words("train --model mnist-cnn --data", folder_.data_flag(),
+                                        "--image-size 3 --batch-size 4 --cache-mb 0")),
+                 2, {"--model mnist-cnn does not fit --data images:"});
 }
 
 TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
@@ -285,8 +271,8 @@ TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
   for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "ck")) {
     if (entry.path().extension() == ".safetensors") checkpoint = entry.path().string();
   }
-  const ProgramResult evaluated = run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint});
-  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const ProgramResult evaluated =
+      successful(run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint}));
   Arguments predict = {"predict", "--json", "--checkpoint", checkpoint};
   std::vector<std::string> classes;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(
@@ -296,8 +282,7 @@ TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
     predict.push_back(entry.path().string());
     classes.push_back(entry.path().parent_path().filename().string());
   }
-  const ProgramResult predicted = run_syncopate(predict);
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const ProgramResult predicted = successful(run_syncopate(predict));
   std::istringstream lines(predicted.out);
   std::size_t num_lines = 0;
   int num_correct = 0;
@@ -313,12 +298,10 @@ TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
 
 TEST_F(TrainingOnPictures, RefusesToPredictAnEndlessPicture) {
   (void)hash_of({"train"}, {"--steps", "1", "--checkpoint-dir", scratch_ / "ck"});
-  const ProgramResult result =
-      run_syncopate({"predict", "--checkpoint",
-                     scratch_ / "ck" / "checkpoint-000000000001.safetensors", "/dev/zero"});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("/dev/zero: expected a picture of at most 256 MB"), std::string::npos)
-      << result.err;
+  expect_failure(
+      run_syncopate(as_words("predict --checkpoint",
+                             scratch_ / "ck" / "checkpoint-000000000001.safetensors", "/dev/zero")),
+      1, {"/dev/zero: expected a picture of at most 256 MB"});
 }
 
 }  // namespace

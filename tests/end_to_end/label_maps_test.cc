@@ -10,27 +10,27 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/image/encoded_samples.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 class LabelMaps : public testing::Test {
  protected:
   Arguments run_of(const Arguments& more) const {
-    return Arguments{"--model",   "fcn",       "--data", "shapes",        "--augment",
-                     "crop-flip", "--threads", "1",      "--no-progress", "--learning-rate",
-                     "0.004"} +
+    return as_words(
+               "--model fcn --data shapes --augment crop-flip --threads 1 --no-progress "
+               "--learning-rate 0.004") +
            more;
   }
   nlohmann::json summary_of(const Arguments& start, const Arguments& more) const {
     const std::string metrics = scratch_ / "m.jsonl";
-    const ProgramResult run = run_syncopate(start + run_of(more) + Arguments{"--metrics", metrics});
-    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const ProgramResult run =
+        successful(run_syncopate(start + run_of(more) + Arguments{"--metrics", metrics}));
     if (run.exit_code != 0) return {{"weights_hash", ""}, {"test_mean_iou", 0.0}};
     return metrics_lines(metrics, "summary").front();
   }
@@ -40,7 +40,7 @@ class LabelMaps : public testing::Test {
     return summary.at("weights_hash").get<std::string>() + " " + summary.at("test_mean_iou").dump();
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(LabelMaps, TrainToTheSameBitsUnderSynchronousStrategies) {
@@ -58,12 +58,12 @@ TEST_F(LabelMaps, TrainToTheSameBitsUnderSynchronousStrategies) {
 }
 
 TEST_F(LabelMaps, EndTrainingByTheirIoU) {
-  const Arguments asynchronous = {"launch", "--servers", "1",          "--workers",       "2",
-                                  "--",     "train",     "--strategy", "parameter-server"};
+  const Arguments asynchronous =
+      as_words("launch --servers 1 --workers 2 -- train --strategy parameter-server");
   for (const Arguments& start : {Arguments{"train"}, asynchronous}) {
     const auto summary =
-        summary_of(start, {"--steps", "2000", "--batch-size-per-replica", "16",
-                           "--eval-every-steps", "20", "--stop-at", "mean_iou=0.4"});
+        summary_of(start, as_words("--steps 2000 --batch-size-per-replica 16 --eval-every-steps 20 "
+                                   "--stop-at mean_iou=0.4"));
     EXPECT_LT(summary.at("steps"), 2000);
     EXPECT_GT(summary.at("test_mean_iou"), 0.3);
   }
@@ -72,16 +72,15 @@ TEST_F(LabelMaps, EndTrainingByTheirIoU) {
 // A whole training, to the quality that a user expects, is left to the learning tests.
 TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
   const std::string folder = scratch_ / "run";
-  const ProgramResult trained =
+  const ProgramResult trained = successful(
       run_syncopate(Arguments{"train"} +
-                    run_of({"--steps", "150", "--batch-size", "16", "--checkpoint-dir", folder}));
-  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+                    run_of(as_words("--steps 150 --batch-size 16 --checkpoint-dir", folder))));
   std::string checkpoint;
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     if (file.path().extension() == ".safetensors") checkpoint = file.path();
   }
-  const ProgramResult evaluated = run_syncopate({"evaluate", "--checkpoint", checkpoint, "--json"});
-  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const ProgramResult evaluated =
+      successful(run_syncopate({"evaluate", "--checkpoint", checkpoint, "--json"}));
   const auto json = nlohmann::json::parse(evaluated.out);
   double sum = 0.0;
   std::int64_t pixels = 0;
@@ -94,18 +93,17 @@ TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
   std::ostringstream percent;
   percent << std::fixed << std::setprecision(2) << 100.0 * json.at("test_mean_iou").get<double>();
   const std::string while_training = "mean IoU " + percent.str() + "%";
-  EXPECT_NE(trained.out.find(while_training), std::string::npos) << trained.out;
+  EXPECT_TRUE(contains(trained.out, while_training));
   EXPECT_EQ(pixels, 1000 * 64 * 64);
   const ProgramResult text = run_syncopate({"evaluate", "--checkpoint", checkpoint});
-  EXPECT_NE(text.out.find(while_training), std::string::npos) << text.out;
+  EXPECT_TRUE(contains(text.out, while_training));
 
   // Any picture of any size is predicted; a map is a picture itself.
   const std::vector<std::byte> png = make_png(make_picture(90, 50, 3, 1));
   std::ofstream(scratch_ / "a.png", std::ios::binary)
       .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
-  const ProgramResult predicted = run_syncopate({"predict", "--checkpoint", checkpoint, "--json",
-                                                 "--maps", scratch_ / "maps", scratch_ / "a.png"});
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const ProgramResult predicted = successful(run_syncopate(as_words(
+      "predict --checkpoint", checkpoint, "--json --maps", scratch_ / "maps", scratch_ / "a.png")));
   const auto line = nlohmann::json::parse(predicted.out);
   double shares = 0.0;
   for (const double share : line.at("shares")) shares += share;
@@ -116,17 +114,14 @@ TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
   std::filesystem::create_directory(scratch_ / "b");
   std::filesystem::copy(scratch_ / "a.png", scratch_ / "b" / "a.png");
   const auto size = std::filesystem::file_size(scratch_ / "a.png");
-  const ProgramResult same_folder = run_syncopate(
-      {"predict", "--checkpoint", checkpoint, "--maps", scratch_ / "", scratch_ / "a.png"});
-  EXPECT_EQ(same_folder.exit_code, 2);
-  EXPECT_NE(same_folder.err.find("would replace an input"), std::string::npos) << same_folder.err;
+  expect_failure(run_syncopate(as_words("predict --checkpoint", checkpoint, "--maps", scratch_ / "",
+                                        scratch_ / "a.png")),
+                 2, {"would replace an input"});
   EXPECT_EQ(std::filesystem::file_size(scratch_ / "a.png"), size);
-  const ProgramResult same_name =
-      run_syncopate({"predict", "--checkpoint", checkpoint, "--maps", scratch_ / "maps",
-                     scratch_ / "a.png", scratch_ / "b" / "a.png"});
-  EXPECT_EQ(same_name.exit_code, 2);
-  EXPECT_NE(same_name.err.find("has the name of another input"), std::string::npos)
-      << same_name.err;
+  expect_failure(
+      run_syncopate(as_words("predict --checkpoint", checkpoint, "--maps", scratch_ / "maps",
+                             scratch_ / "a.png", scratch_ / "b" / "a.png")),
+      2, {"has the name of another input"});
 }
 
 }  // namespace

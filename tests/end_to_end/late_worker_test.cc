@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -23,30 +24,19 @@ std::ostream& operator<<(std::ostream& out, const Late& late) { return out << la
 class ALateWorker : public testing::TestWithParam<Late> {};
 
 // The epoch has 200 batches, of which one worker trains at most 50 per second.
-const Arguments kNetwork{"--model",
-                         "mlp",
-                         "--data",
-                         "synthetic:1x8x8:4:800",
-                         "--batch-size-per-replica",
-                         "8",
-                         "--service-time",
-                         "constant:20",
-                         "--epochs",
-                         "2",
-                         "--threads",
-                         "1",
-                         "--no-progress"};
+const Arguments kNetwork = as_words(
+    "--model mlp --data synthetic:1x8x8:4:800 --batch-size-per-replica 8 --service-time "
+    "constant:20 --epochs 2 --threads 1 --no-progress");
 
 TEST_P(ALateWorker, TrainsAPartOfTheSamplesEachOnce) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::string metrics = scratch / "m.jsonl";
   const std::string join = "worker=" + std::to_string(GetParam().worker) + ",at=500ms";
   const ProgramResult result =
-      run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "2", "--join", join, "--",
-                              "train", "--strategy", "parameter-server", "--consistency",
-                              GetParam().consistency, "--metrics", metrics} +
-                    kNetwork);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+      successful(run_syncopate(as_words("launch --workers 2 --servers 2 --join", join,
+                                        "-- train --strategy parameter-server --consistency",
+                                        GetParam().consistency, "--metrics", metrics) +
+                               kNetwork));
   const nlohmann::json summary = summary_of(metrics);
   EXPECT_EQ(summary.at("samples"), 1600) << "each of two epochs once";
   EXPECT_EQ(summary.at("steps"), 200);
@@ -71,14 +61,11 @@ INSTANTIATE_TEST_SUITE_P(Of, ALateWorker,
                          [](const auto& parameters) { return parameters.param.name; });
 
 TEST(LateWorkers, AreNotStartedWhenTheJobEndsBefore) {
-  const ProgramResult result = run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "1",
-                                                       "--join", "worker=1,at=1000s", "--", "train",
-                                                       "--strategy", "parameter-server"} +
-                                             kNetwork + Arguments{"--service-time", "constant:1"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("launch: worker 1 is not started: the job is ending"),
-            std::string::npos)
-      << result.err;
+  const ProgramResult result = successful(
+      run_syncopate(as_words("launch --workers 2 --servers 1 --join worker=1,at=1000s -- train "
+                             "--strategy parameter-server") +
+                    kNetwork + Arguments{"--service-time", "constant:1"}));
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 is not started: the job is ending"));
 }
 
 }  // namespace

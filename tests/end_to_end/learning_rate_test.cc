@@ -9,12 +9,11 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 Arguments two_replicas() {
   return {"--strategy", "mirrored", "--replicas", "2", "--share-devices"};
@@ -24,28 +23,11 @@ Arguments two_replicas() {
 class LearningRates : public testing::Test {
  protected:
   std::vector<double> of(const Arguments& flags) const {
-    const Arguments common = {"train",
-                              "--model",
-                              "mlp",
-                              "--data",
-                              "synthetic:1x8x8:4:640",
-                              "--optimizer",
-                              "sgd",
-                              "--learning-rate",
-                              "0.1",
-                              "--warmup-epochs",
-                              "1",
-                              "--epochs",
-                              "2",
-                              "--threads",
-                              "1",
-                              "--no-progress",
-                              "--log-every",
-                              "1",
-                              "--metrics",
-                              scratch_ / "m.jsonl"};
-    const ProgramResult result = run_syncopate(common + flags);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const Arguments common = as_words(
+        "train --model mlp --data synthetic:1x8x8:4:640 --optimizer sgd --learning-rate 0.1 "
+        "--warmup-epochs 1 --epochs 2 --threads 1 --no-progress --log-every 1 --metrics",
+        scratch_ / "m.jsonl");
+    const ProgramResult result = successful(run_syncopate(common + flags));
     std::vector<double> rates;
     if (result.exit_code != 0) return rates;
     for (const auto& line : metrics_lines(scratch_ / "m.jsonl", "step")) {
@@ -64,7 +46,7 @@ class LearningRates : public testing::Test {
   }
 
  private:
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(LearningRates, ScaledLinearlyClimbFromTheUnscaledRate) {

@@ -15,17 +15,18 @@
 #include "tests/end_to_end/support/gpu_program.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/role_processes.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
 Arguments job(int workers, const std::string& collective) {
   return multi_worker(workers) +
-         Arguments{"--collective", collective,        "--devices",
-                   "cuda",         "--deterministic", "--model",
-                   "mlp",          "--data",          "synthetic:1x12x12:10:480"};
+         as_words("--collective", collective,
+                  "--devices cuda --deterministic --model mlp --data synthetic:1x12x12:10:480");
 }
 
 class NcclBetweenTasksWithAGpuEach : public testing::Test {
@@ -37,9 +38,8 @@ class NcclBetweenTasksWithAGpuEach : public testing::Test {
   // Trains ten steps and returns the parameter values after the last step.
   std::vector<float> train(const Arguments& how, const Arguments& emulation = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
-    const ProgramResult result =
-        run_on_gpus(how + few_steps(10) + Arguments{"--checkpoint-dir", folder}, emulation);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = successful(
+        run_on_gpus(how + few_steps(10) + Arguments{"--checkpoint-dir", folder}, emulation));
     output_ = result.err;
     return newest_checkpoint_values(folder);
   }
@@ -47,10 +47,10 @@ class NcclBetweenTasksWithAGpuEach : public testing::Test {
   // Returns the flags of a job without an end, whose metrics have one line for each step.
   Arguments endless(int workers) const {
     return job(workers, "nccl") + few_steps(1'000'000) +
-           Arguments{"--log-every", "1", "--eval-every", "0", "--metrics", dir_ / "m.jsonl"};
+           as_words("--log-every 1 --eval-every 0 --metrics", dir_ / "m.jsonl");
   }
 
-  ScratchDir dir_;
+  TemporaryFolder dir_;
   int runs_ = 0;
   std::string output_;  // the output of the last run
 };
@@ -72,7 +72,7 @@ void expect_one_line(const ProgramResult& result, int worker,
   const std::vector<std::string> lines = last_words(result, worker);
   ASSERT_EQ(lines.size(), 1U) << "worker " << worker << ":\n" << result.err;
   for (const std::string& word : words) {
-    EXPECT_NE(lines.front().find(word), std::string::npos) << word << " in: " << lines.front();
+    EXPECT_TRUE(contains(lines.front(), word)) << word << " in: " << lines.front();
   }
 }
 
@@ -85,7 +85,7 @@ TEST_F(NcclBetweenTasksWithAGpuEach, SumsToTheBitsOfTheRing) {
   ASSERT_FALSE(ring.empty());
   EXPECT_EQ(train(job(2, "nccl")), ring);
   EXPECT_EQ(train(job(2, "auto")), ring);
-  EXPECT_EQ(output_.find("summed there"), std::string::npos) << output_;
+  EXPECT_FALSE(contains(output_, "summed there"));
 }
 
 TEST_F(NcclBetweenTasksWithAGpuEach, JoinsFourGpusOfTwoTasks) {
@@ -104,8 +104,8 @@ TEST_F(NcclBetweenTasksWithAGpuEach, JoinsFourGpusOfTwoTasks) {
 TEST_F(NcclBetweenTasksWithAGpuEach, ResumesTheLastCheckpointBitForBitAfterAFailure) {
   const auto run = [&](const std::string& name, int steps) {
     return job(2, "nccl") + few_steps(steps) +
-           Arguments{"--log-every",        "1", "--metrics",        dir_ / (name + ".jsonl"),
-                     "--checkpoint-every", "1", "--checkpoint-dir", dir_ / name};
+           as_words("--log-every 1 --metrics", dir_ / (name + ".jsonl"),
+                    "--checkpoint-every 1 --checkpoint-dir", dir_ / name);
   };
   RunningProgram killed(gpu_program(run("killed", 1'000'000)));
   const auto victim = worker_of(killed.pid(), 1);
@@ -114,11 +114,10 @@ TEST_F(NcclBetweenTasksWithAGpuEach, ResumesTheLastCheckpointBitForBitAfterAFail
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
   ASSERT_EQ(killed.wait().exit_code, 1);
   const int steps = static_cast<int>(metrics_lines(dir_ / "killed.jsonl", "step").size()) + 10;
-  const ProgramResult resumed = run_on_gpus(run("killed", steps) + Arguments{"--resume"});
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("resumed from"), std::string::npos) << resumed.err;
-  const ProgramResult whole = run_on_gpus(run("whole", steps));
-  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const ProgramResult resumed =
+      successful(run_on_gpus(run("killed", steps) + Arguments{"--resume"}));
+  EXPECT_TRUE(contains(resumed.err, "resumed from"));
+  const ProgramResult whole = successful(run_on_gpus(run("whole", steps)));
   EXPECT_EQ(summary_of(dir_ / "killed.jsonl").at("weights_hash"),
             summary_of(dir_ / "whole.jsonl").at("weights_hash"));
 }

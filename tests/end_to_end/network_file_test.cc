@@ -12,13 +12,13 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 const Arguments kData = {"--data", "synthetic:3x16x16:4:256"};
 
@@ -52,24 +52,23 @@ class ANetworkFile : public testing::Test {
   // Trains a few steps and returns the hash of the weights.
   std::string weights_hash(const Arguments& start, const std::string& model) const {
     const std::string metrics = scratch_ / "m.jsonl";
-    const ProgramResult run =
-        run_syncopate(start + kData +
-                      Arguments{"--model", model, "--steps", "3", "--batch-size-per-replica", "16",
-                                "--threads", "1", "--no-progress", "--metrics", metrics});
-    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const ProgramResult run = successful(run_syncopate(
+        start + kData +
+        as_words("--model", model,
+                 "--steps 3 --batch-size-per-replica 16 --threads 1 --no-progress --metrics",
+                 metrics)));
     if (run.exit_code != 0) return "";
     const nlohmann::json hash = metrics_lines(metrics, "summary").front().at("weights_hash");
     return hash.get<std::string>();
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(ANetworkFile, TrainsToTheBitsOfTheNetworkThatItWasPrintedFrom) {
   for (const std::string name : {"mlp", "mnist-cnn", "resnet20"}) {
     const ProgramResult printed =
-        run_syncopate(Arguments{"network", "--json", "--model", name} + kData);
-    ASSERT_EQ(printed.exit_code, 0) << printed.err;
+        successful(run_syncopate(Arguments{"network", "--json", "--model", name} + kData));
     const std::string file = model_of(name + ".json", printed.out);
     const std::string expected = weights_hash({"train"}, name);
     EXPECT_EQ(weights_hash({"train"}, file), expected) << name;
@@ -79,26 +78,24 @@ TEST_F(ANetworkFile, TrainsToTheBitsOfTheNetworkThatItWasPrintedFrom) {
 
 TEST_F(ANetworkFile, TrainsUnderEveryStrategy) {
   const std::string file = model_of("net.json", kNetwork);
-  const Arguments two_workers = {"launch", "--workers", "2", "--", "train", "--strategy"};
+  const Arguments two_workers = as_words("launch --workers 2 -- train --strategy");
   const std::string mirrored =
       weights_hash({"train", "--strategy", "mirrored", "--replicas", "2"}, file);
   EXPECT_EQ(weights_hash(two_workers + Arguments{"multi-worker-mirrored"}, file), mirrored);
   EXPECT_EQ(weights_hash({"train", "--strategy", "central-storage", "--replicas", "2"}, file),
             mirrored);
-  const Arguments servers = {
-      "launch", "--workers", "2",          "--servers",        "1",
-      "--",     "train",     "--strategy", "parameter-server", "--consistency"};
+  const Arguments servers =
+      as_words("launch --workers 2 --servers 1 -- train --strategy parameter-server --consistency");
   EXPECT_FALSE(weights_hash(servers + Arguments{"sync"}, file).empty());
   EXPECT_FALSE(weights_hash(servers + Arguments{"async"}, file).empty());
 }
 
 TEST_F(ANetworkFile, IsPrintedAsATable) {
-  const ProgramResult table =
-      run_syncopate(Arguments{"network", "--model", model_of("net.json", kNetwork)} + kData);
-  EXPECT_EQ(table.exit_code, 0) << table.err;
+  const ProgramResult table = successful(
+      run_syncopate(Arguments{"network", "--model", model_of("net.json", kNetwork)} + kData));
   for (const char* text : {"network tiny", "conv1", "[16, 16, 8]", "55,296", "global_average_pool",
                            "852", "202,784"}) {
-    EXPECT_NE(table.out.find(text), std::string::npos) << text << " in\n" << table.out;
+    EXPECT_TRUE(contains(table.out, text)) << text << " in\n" << table.out;
   }
 }
 
@@ -118,10 +115,10 @@ TEST_F(ANetworkFile, IsMarkedWhereItCanBeCut) {
   const ProgramResult table = run_syncopate(Arguments{"network", "--model", file} + kData);
   EXPECT_EQ(marked_names(table.out), (std::vector<std::string>{"conv1", "bn1", "conv2"}))
       << table.out;
-  EXPECT_NE(table.out.find("--cut NAME,..."), std::string::npos) << table.out;
+  EXPECT_TRUE(contains(table.out, "--cut NAME,..."));
   for (const std::string& name : marked_names(table.out)) {
     EXPECT_FALSE(
-        weights_hash({"train", "--strategy", "pipeline", "--share-devices", "--cut", name}, file)
+        weights_hash(as_words("train --strategy pipeline --share-devices --cut", name), file)
             .empty());
   }
 }
@@ -130,19 +127,17 @@ TEST(TheTableOfANetwork, NamesTheMemoryOfATrainingStep) {
   const ProgramResult table =
       run_syncopate({"network", "--model", "mlp", "--data", "synthetic:1x64x64:4:64"});
   // 4096 * 128 + 128 + 128 * 4 + 4 parameters of 4 bytes, and 128 inputs of fc2 for 32 samples.
-  EXPECT_NE(table.out.find("a training step takes at least 8.0 MiB: 2.0 of values, 2.0 of "
-                           "gradients, 4.0 of optimizer\n  state (--optimizer adam), 0.0 of "
-                           "activations (--batch-size-per-replica"),
-            std::string::npos)
-      << table.out;
+  EXPECT_TRUE(contains(table.out,
+                       "a training step takes at least 8.0 MiB: 2.0 of values, 2.0 of "
+                       "gradients, 4.0 of optimizer\n  state (--optimizer adam), 0.0 of "
+                       "activations (--batch-size-per-replica"));
 }
 
 TEST(TheTableOfANetwork, KeepsLongNamesApartFromTheirOperations) {
-  const ProgramResult table = run_syncopate(
-      {"network", "--model", "unet", "--data", "shapes", "--cache-dir", SYNCOPATE_TEST_CACHE});
-  EXPECT_EQ(table.exit_code, 0) << table.err;
-  EXPECT_EQ(table.out.find(".0conv2d"), std::string::npos) << table.out;
-  EXPECT_NE(table.out.find(".0  conv2d"), std::string::npos) << table.out;
+  const ProgramResult table = successful(run_syncopate(
+      as_words("network --model unet --data shapes --cache-dir", SYNCOPATE_TEST_CACHE)));
+  EXPECT_FALSE(contains(table.out, ".0conv2d"));
+  EXPECT_TRUE(contains(table.out, ".0  conv2d"));
 }
 
 TEST_F(ANetworkFile, IsReadUnderAnyPathButWithTheSameContentsByAllTasks) {
@@ -154,10 +149,10 @@ TEST_F(ANetworkFile, IsReadUnderAnyPathButWithTheSameContentsByAllTasks) {
   for (const std::string& second : {same, other}) {
     const Port port(false);
     const auto task = [&](int rank, const std::string& model) {
-      return syncopate_command(Arguments{"train", "--strategy", "multi-worker-mirrored", "--steps",
-                                         "1", "--rank", std::to_string(rank), "--world-size", "2",
-                                         "--rendezvous", port.endpoint(), "--rendezvous-timeout",
-                                         "20", "--threads", "1", "--model", model} +
+      return syncopate_command(as_words("train --strategy multi-worker-mirrored --steps 1 --rank",
+                                        std::to_string(rank), "--world-size 2 --rendezvous",
+                                        port.endpoint(),
+                                        "--rendezvous-timeout 20 --threads 1 --model", model) +
                                kData);
     };
     for (const ProgramResult& result : run_all({task(0, one), task(1, second)})) {
@@ -180,7 +175,7 @@ TEST_F(ANetworkFile, IsKeptInTheCheckpoint) {
   }
   // The file is no longer needed to evaluate; another network of the same parameters is refused.
   const Arguments evaluate = {"evaluate", "--checkpoint", checkpoint};
-  EXPECT_EQ(run_syncopate(evaluate + Arguments{"--model", file}).exit_code, 0);
+  successful(run_syncopate(evaluate + Arguments{"--model", file}));
   std::string changed = kNetwork;
   const std::string relu = "    {\"op\": \"relu\"},\n";
   changed.erase(changed.find(relu), relu.size());
@@ -189,9 +184,7 @@ TEST_F(ANetworkFile, IsKeptInTheCheckpoint) {
   EXPECT_EQ(contradiction.exit_code, 2);
   expect_one_line(contradiction, {"other.json", "tiny"});
   const Arguments resume =
-      Arguments{"train", "--resume",  "--steps", "5", "--batch-size-per-replica",
-                "16",    "--threads", "1"} +
-      folder + kData;
+      as_words("train --resume --steps 5 --batch-size-per-replica 16 --threads 1") + folder + kData;
   const ProgramResult refused = run_syncopate(resume + Arguments{"--model", other});
   EXPECT_EQ(refused.exit_code, 2);
   expect_one_line(refused, {"another network tiny", "its node 6 is {\"op\":\"relu\"", ", found {"});
@@ -203,9 +196,9 @@ TEST_F(ANetworkFile, IsKeptInTheCheckpoint) {
   EXPECT_EQ(other_name.exit_code, 2);
   expect_one_line(other_name, {"another network tiny", "last.weight is not in the file",
                                "give the --model and --head"});
-  EXPECT_EQ(run_syncopate(resume + Arguments{"--model", file}).exit_code, 0);
+  successful(run_syncopate(resume + Arguments{"--model", file}));
   std::filesystem::remove(scratch_ / "net.json");
-  EXPECT_EQ(run_syncopate(evaluate).exit_code, 0);
+  successful(run_syncopate(evaluate));
 }
 
 TEST_F(ANetworkFile, WithAMistakeIsRefusedWithItsLine) {

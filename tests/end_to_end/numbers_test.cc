@@ -9,9 +9,11 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/array/npy_bytes.h"
 
 namespace syncopate::test {
@@ -62,10 +64,9 @@ class TargetsThatAreNumbers : public testing::Test {
   std::string data() const { return "npy:" + (scratch_ / "").string(); }
   std::string metrics() const { return scratch_ / "m.jsonl"; }
   Arguments run_of(const std::string& loss) const {
-    return {"--model",       "file:" + network(loss), "--data", data(),
-            "--no-progress", "--batch-size",          "16",     "--metrics",
-            metrics(),       "--log-every",           "10",     "--learning-rate",
-            "0.01"};
+    return as_words("--model", "file:" + network(loss), "--data", data(),
+                    "--no-progress --batch-size 16 --metrics", metrics(),
+                    "--log-every 10 --learning-rate 0.01");
   }
   ProgramResult train(const std::string& loss, const Arguments& more) const {
     return run_syncopate(Arguments{"train", "--threads", "1"} + run_of(loss) + more);
@@ -84,14 +85,13 @@ class TargetsThatAreNumbers : public testing::Test {
     return result.err;
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
 };
 
 TEST_F(TargetsThatAreNumbers, TrainToTheSameBitsUnderEverySynchronousStrategy) {
   for (const char* const loss : {"mean-squared-error", "binary-cross-entropy"}) {
     const auto hash_of = [&](const Arguments& where, const Arguments& what) {
-      const ProgramResult run = run_syncopate(where + run_of(loss) + what);
-      EXPECT_EQ(run.exit_code, 0) << run.err;
+      const ProgramResult run = successful(run_syncopate(where + run_of(loss) + what));
       return run.exit_code != 0 ? "" : summary_of(metrics()).at("weights_hash").get<std::string>();
     };
     const Arguments steps = {"--steps", "30", "--threads"};
@@ -103,10 +103,10 @@ TEST_F(TargetsThatAreNumbers, TrainToTheSameBitsUnderEverySynchronousStrategy) {
 }
 
 TEST_F(TargetsThatAreNumbers, AreScoredByTheirMeanAbsoluteError) {
-  const ProgramResult run = train("mean-squared-error", {"--epochs", "20", "--checkpoint-dir",
-                                                         scratch_ / "run", "--keep-best"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_NE(run.out.find("test mae        0."), std::string::npos) << run.out;
+  const ProgramResult run =
+      successful(train("mean-squared-error",
+                       as_words("--epochs 20 --checkpoint-dir", scratch_ / "run", "--keep-best")));
+  EXPECT_TRUE(contains(run.out, "test mae        0."));
   const auto summary = summary_of(metrics());
   EXPECT_LT(summary.at("test_mae").get<double>(), 0.3);
   EXPECT_LT(summary.at("test_loss").get<double>(), 0.12);
@@ -115,31 +115,26 @@ TEST_F(TargetsThatAreNumbers, AreScoredByTheirMeanAbsoluteError) {
   EXPECT_TRUE(metrics_lines(metrics(), "eval").front().contains("test_mae"));
 
   const std::string checkpoint = checkpoint_in(scratch_ / "run");
-  const ProgramResult evaluated =
-      run_syncopate({"evaluate", "--checkpoint", checkpoint, "--json", "--threads", "1"});
-  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const ProgramResult evaluated = successful(
+      run_syncopate(as_words("evaluate --checkpoint", checkpoint, "--json --threads 1")));
   const auto json = nlohmann::json::parse(evaluated.out);
   EXPECT_EQ(json.at("test_mae"), summary.at("test_mae"));
   EXPECT_FALSE(json.contains("confusion"));
-  const ProgramResult predicted =
-      run_syncopate({"predict", "--checkpoint", checkpoint, "--json", scratch_ / "x_test.npy"});
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const ProgramResult predicted = successful(
+      run_syncopate({"predict", "--checkpoint", checkpoint, "--json", scratch_ / "x_test.npy"}));
   const auto first = nlohmann::json::parse(predicted.out.substr(0, predicted.out.find('\n')));
   EXPECT_EQ(first.at("values").size(), kNumbers);
   const ProgramResult text =
       run_syncopate({"predict", "--checkpoint", checkpoint, scratch_ / "x_test.npy"});
-  EXPECT_NE(text.out.find("x_test.npy[0]: predicted "), std::string::npos) << text.out;
+  EXPECT_TRUE(contains(text.out, "x_test.npy[0]: predicted "));
 }
 
 TEST_F(TargetsThatAreNumbers, AreProbabilitiesUnderBinaryCrossEntropy) {
-  const ProgramResult run =
-      train("binary-cross-entropy", {"--epochs", "20", "--checkpoint-dir", scratch_ / "run"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const ProgramResult run = successful(
+      train("binary-cross-entropy", {"--epochs", "20", "--checkpoint-dir", scratch_ / "run"}));
   EXPECT_GT(summary_of(metrics()).at("test_accuracy").get<double>(), 0.9);
-  const ProgramResult predicted =
-      run_syncopate({"predict", "--checkpoint", checkpoint_in(scratch_ / "run"), "--json",
-                     scratch_ / "x_test.npy"});
-  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const ProgramResult predicted = successful(run_syncopate(as_words(
+      "predict --checkpoint", checkpoint_in(scratch_ / "run"), "--json", scratch_ / "x_test.npy")));
   const auto first = nlohmann::json::parse(predicted.out.substr(0, predicted.out.find('\n')));
   for (const double probability : first.at("probabilities")) {
     EXPECT_GE(probability, 0.0);
@@ -149,46 +144,41 @@ TEST_F(TargetsThatAreNumbers, AreProbabilitiesUnderBinaryCrossEntropy) {
 
 TEST_F(TargetsThatAreNumbers, EndTrainingByRulesOfTheirMetrics) {
   const ProgramResult run =
-      train("mean-squared-error", {"--epochs", "40", "--stop-at", "mae=0.45"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_NE(run.err.find("--stop-at mae=0.45 holds"), std::string::npos) << run.err;
+      successful(train("mean-squared-error", {"--epochs", "40", "--stop-at", "mae=0.45"}));
+  EXPECT_TRUE(contains(run.err, "--stop-at mae=0.45 holds"));
   EXPECT_LE(summary_of(metrics()).at("test_mae").get<double>(), 0.45);
   const ProgramResult wrong = train("mean-squared-error", {"--stop-at", "accuracy=0.9"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_NE(wrong.err.find("--stop-at accuracy=0.9: evaluations of this network have the "
-                           "metrics loss and mae"),
-            std::string::npos)
-      << wrong.err;
+  EXPECT_TRUE(contains(wrong.err,
+                       "--stop-at accuracy=0.9: evaluations of this network have the "
+                       "metrics loss and mae"));
 }
 
 TEST_F(TargetsThatAreNumbers, AreRefusedByALossOfClasses) {
-  EXPECT_NE(refusal({"train", "--model", "mlp", "--data", data()})
-                .find("--model mlp does not fit --data " + data() +
-                      ": its loss is softmax-cross-entropy, and the targets are numbers; choose a "
-                      "loss in a network file: syncopate network --model mlp"),
-            std::string::npos);
-  EXPECT_NE(refusal({"train", "--model", "file:" + network("mean-squared-error"), "--data",
-                     "synthetic:1x2x2:3:600"})
-                .find("mean-squared-error needs numbers as targets, and the data have classes; end "
-                      "the network with softmax-cross-entropy"),
-            std::string::npos);
-  EXPECT_NE(refusal({"train", "--model", "file:" + network("mean-squared-error"), "--data", data(),
-                     "--label-smoothing", "0.1"})
-                .find("--label-smoothing is for classes"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal({"train", "--model", "mlp", "--data", data()}),
+               "--model mlp does not fit --data " + data() +
+                   ": its loss is softmax-cross-entropy, and the targets are numbers; choose a "
+                   "loss in a network file: syncopate network --model mlp"));
+  EXPECT_TRUE(
+      contains(refusal(as_words("train --model", "file:" + network("mean-squared-error"),
+                                "--data synthetic:1x2x2:3:600")),
+               "mean-squared-error needs numbers as targets, and the data have classes; end "
+               "the network with softmax-cross-entropy"));
+  EXPECT_TRUE(contains(refusal(as_words("train --model", "file:" + network("mean-squared-error"),
+                                        "--data", data(), "--label-smoothing 0.1")),
+                       "--label-smoothing is for classes"));
   write("y_test", npy_bytes("<f4", "(50, 3)", bytes_of(std::vector<float>(150, 1.5F))));
-  EXPECT_NE(
-      refusal({"train", "--model", "file:" + network("binary-cross-entropy"), "--data", data()})
-          .find("binary-cross-entropy needs targets from 0 to 1, and the data have targets "
-                "from 1.5 to 1.5"),
-      std::string::npos);
+  EXPECT_TRUE(contains(
+      refusal({"train", "--model", "file:" + network("binary-cross-entropy"), "--data", data()}),
+      "binary-cross-entropy needs targets from 0 to 1, and the data have targets "
+      "from 1.5 to 1.5"));
 }
 
 TEST_F(TargetsThatAreNumbers, BeginWithANetworkFileOfTheMeanSquaredError) {
   const ProgramResult printed =
-      run_syncopate({"network", "--model", "mlp", "--data", data(), "--json"});
-  ASSERT_EQ(printed.exit_code, 0) << printed.err;
-  EXPECT_NE(printed.out.find("{\"op\": \"mean-squared-error\"}"), std::string::npos) << printed.out;
+      successful(run_syncopate(as_words("network --model mlp --data", data(), "--json")));
+  EXPECT_TRUE(contains(printed.out, "{\"op\": \"mean-squared-error\"}"));
   std::ofstream(network("printed")) << printed.out;
   EXPECT_EQ(train("printed", {"--steps", "2"}).exit_code, 0);
 }

@@ -9,21 +9,21 @@
 #include "tests/end_to_end/support/full_pipe.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 // Flags of a training run whose metrics are in the file m.jsonl.
-Arguments output_flags(const ScratchDir& scratch, const Arguments& more) {
-  return Arguments{"--model",     "mlp", "--data",    "synthetic:1x8x8:4:640", "--threads",    "1",
-                   "--log-every", "1",   "--metrics", scratch / "m.jsonl",     "--no-progress"} +
+Arguments output_flags(const TemporaryFolder& scratch, const Arguments& more) {
+  return as_words("--model mlp --data synthetic:1x8x8:4:640 --threads 1 --log-every 1 --metrics",
+                  scratch / "m.jsonl", "--no-progress") +
          more;
 }
 
-Arguments output_run(const ScratchDir& scratch, const Arguments& more) {
+Arguments output_run(const TemporaryFolder& scratch, const Arguments& more) {
   return syncopate_command(Arguments{"train"} + output_flags(scratch, more));
 }
 
@@ -35,13 +35,11 @@ Arguments without_descriptors(const std::string& closed, const Arguments& comman
 class ClosedDescriptors : public testing::TestWithParam<std::string> {};
 
 TEST_P(ClosedDescriptors, LeaveTheFilesOfARunAlone) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const bool has_output = GetParam().find(">&- ") == std::string::npos;
-  const ProgramResult result =
-      RunningProgram(without_descriptors(
-                         GetParam(), output_run(scratch, {"--steps", "6", "--eval-every-steps", "2",
-                                                          "--checkpoint-dir", scratch / "ck"})))
-          .wait();
+  const ProgramResult result = run_program(without_descriptors(
+      GetParam(), output_run(scratch, as_words("--steps 6 --eval-every-steps 2 --checkpoint-dir",
+                                               scratch / "ck"))));
   EXPECT_EQ(result.exit_code, has_output ? 0 : 1) << "a result that is not printed is a failure";
   EXPECT_EQ(metrics_lines(scratch / "m.jsonl", "step").size(), 6U) << "every line is JSON";
   EXPECT_EQ(read_text(scratch / "ck/.lock").rfind("process ", 0), 0U)
@@ -49,12 +47,12 @@ TEST_P(ClosedDescriptors, LeaveTheFilesOfARunAlone) {
 }
 
 TEST_P(ClosedDescriptors, DoNotReachTheRolesOfALaunch) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const bool has_output = GetParam().find(">&- ") == std::string::npos;
-  const Arguments command = syncopate_command(
-      Arguments{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"} +
-      output_flags(scratch, {"--steps", "6"}));
-  const ProgramResult result = RunningProgram(without_descriptors(GetParam(), command)).wait();
+  const Arguments command =
+      syncopate_command(as_words("launch --workers 2 -- train --strategy multi-worker-mirrored") +
+                        output_flags(scratch, {"--steps", "6"}));
+  const ProgramResult result = run_program(without_descriptors(GetParam(), command));
   EXPECT_EQ(result.exit_code, has_output ? 0 : 1);
   EXPECT_EQ(metrics_lines(scratch / "m.jsonl", "step").size(), 6U);
 }
@@ -72,12 +70,13 @@ struct Job {
 class UnreadOutput : public testing::TestWithParam<Job> {};
 
 TEST_P(UnreadOutput, NeitherHoldsTrainingUpNorKeepsItFromStopping) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const FullPipe pipe(scratch / "pipe");
   // The lines of 1,500 evaluations are more than the launcher and the pipes of its roles hold.
   const Arguments command = syncopate_command(
-      GetParam().words + output_flags(scratch, {"--epochs", "100000", "--eval-every-steps", "1",
-                                                "--checkpoint-dir", scratch / "ck"}));
+      GetParam().words +
+      output_flags(scratch, as_words("--epochs 100000 --eval-every-steps 1 --checkpoint-dir",
+                                     scratch / "ck")));
   RunningProgram program(pipe.receiving(">$P 2>&1", command));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"eval\"", 1500));
   program.send(SIGTERM);
@@ -86,28 +85,27 @@ TEST_P(UnreadOutput, NeitherHoldsTrainingUpNorKeepsItFromStopping) {
   EXPECT_FALSE(names_in(scratch / "ck").empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, UnreadOutput,
-                         testing::Values(Job{"Train", {"train"}},
-                                         Job{"Ring",
-                                             {"launch", "--workers", "2", "--", "train",
-                                              "--strategy", "multi-worker-mirrored"}},
-                                         Job{"ParameterServer",
-                                             {"launch", "--workers", "2", "--servers", "1", "--",
-                                              "train", "--strategy", "parameter-server"}}),
-                         [](const auto& job) { return job.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Of, UnreadOutput,
+    testing::Values(
+        Job{"Train", {"train"}},
+        Job{"Ring", as_words("launch --workers 2 -- train --strategy multi-worker-mirrored")},
+        Job{"ParameterServer",
+            as_words("launch --workers 2 --servers 1 -- train --strategy parameter-server")}),
+    [](const auto& job) { return job.param.name; });
 
 TEST(UnreadResult, WaitsForTheReader) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   FullPipe pipe(scratch / "pipe");
   RunningProgram program(pipe.receiving(">$P", output_run(scratch, {"--steps", "5"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"summary\""));
   EXPECT_EQ(pipe.read_all(), "") << "the pipe was full, and now has room";
   EXPECT_EQ(program.wait().exit_code, 0);
-  EXPECT_NE(pipe.read_all().find("test accuracy"), std::string::npos);
+  EXPECT_TRUE(contains(pipe.read_all(), "test accuracy"));
 }
 
 TEST(UnreadResult, IsGivenUpOnARequestToStop) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const FullPipe pipe(scratch / "pipe");
   RunningProgram program(pipe.receiving(">$P", output_run(scratch, {"--steps", "5"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"summary\""));
@@ -116,7 +114,7 @@ TEST(UnreadResult, IsGivenUpOnARequestToStop) {
   EXPECT_FALSE(result.timed_out);
   // The end of training before the signal, or by it: the result is lost in both cases.
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find("cannot write to standard output"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "cannot write to standard output"));
 }
 
 }  // namespace

@@ -7,75 +7,57 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-Arguments joined(Arguments first, const Arguments& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
-const Arguments kRun{"train",
-                     "--model",
-                     "mnist-cnn",
-                     "--data",
-                     "synthetic:1x28x28:10:640",
-                     "--batch-size",
-                     "32",
-                     "--accumulate",
-                     "4",
-                     "--optimizer",
-                     "adam",
-                     "--threads",
-                     "1",
-                     "--no-progress"};
+const Arguments kRun = as_words(
+    "train --model mnist-cnn --data synthetic:1x28x28:10:640 --batch-size 32 --accumulate 4 "
+    "--optimizer adam --threads 1 --no-progress");
 const Arguments kPipeline{"--strategy", "pipeline", "--stages", "2", "--share-devices"};
 
-nlohmann::json summary_after(const ScratchDir& scratch, const Arguments& flags) {
+nlohmann::json summary_after(const TemporaryFolder& scratch, const Arguments& flags) {
   const std::string metrics = scratch / "metrics.jsonl";
-  const ProgramResult run = run_syncopate(joined(joined(kRun, flags), {"--metrics", metrics}));
-  EXPECT_EQ(run.exit_code, 0) << run.err;
+  successful(run_syncopate(kRun + flags + Arguments{"--metrics", metrics}));
   return summary_of(metrics);
 }
 
 TEST(APipelineProgram, TrainsTheBitsOfOneDeviceAndResumesUnderIt) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const nlohmann::json expected = summary_after(scratch, {"--steps", "30"});
-  const nlohmann::json whole = summary_after(scratch, joined(kPipeline, {"--steps", "30"}));
+  const nlohmann::json whole = summary_after(scratch, kPipeline + Arguments{"--steps", "30"});
   EXPECT_EQ(whole.at("weights_hash"), expected.at("weights_hash"));
   EXPECT_EQ(whole.at("test_loss"), expected.at("test_loss"));
 
   // A checkpoint is one file for every strategy: the run stops, and goes on without stages.
   const Arguments kept{"--checkpoint-dir", scratch / "ck", "--resume"};
-  (void)summary_after(scratch, joined(joined(kPipeline, {"--steps", "11"}), kept));
-  const nlohmann::json rest = summary_after(scratch, joined({"--steps", "30"}, kept));
+  (void)summary_after(scratch, kPipeline + Arguments{"--steps", "11"} + kept);
+  const nlohmann::json rest = summary_after(scratch, Arguments{"--steps", "30"} + kept);
   EXPECT_EQ(rest.at("weights_hash"), expected.at("weights_hash"));
 }
 
 TEST(APipelineProgram, SaysWhereItIsCutAndHowLongStagesWait) {
-  const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), {"--steps", "1"}));
-  EXPECT_NE(run.err.find("pipeline: 2 stages, cut behind conv1 (36, 64 % of the work), 4 "
-                         "micro-batches of at most 8 samples; by their work they wait 51, 12 % of "
-                         "a step (--accumulate 8: 48, 7 %)"),
-            std::string::npos)
-      << run.err;
+  const ProgramResult run = run_syncopate(kRun + kPipeline + Arguments{"--steps", "1"});
+  EXPECT_TRUE(contains(run.err,
+                       "pipeline: 2 stages, cut behind conv1 (36, 64 % of the work), 4 "
+                       "micro-batches of at most 8 samples; by their work they wait 51, 12 % of "
+                       "a step (--accumulate 8: 48, 7 %)"));
 }
 
 // Returns the idle fractions of the stages of a run without micro-batches.
 std::vector<double> idle_fractions(const Arguments& where) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::string metrics = scratch / "metrics.jsonl";
-  const ProgramResult run =
-      run_syncopate(where + Arguments{"--strategy", "pipeline", "--model", "mnist-cnn", "--data",
-                                      "synthetic:1x28x28:10:2048", "--batch-size", "256", "--steps",
-                                      "8", "--eval-every", "0", "--threads", "1", "--no-progress",
-                                      "--share-devices", "--metrics", metrics});
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_NE(run.out.find("stages          idle "), std::string::npos) << run.out;
+  const ProgramResult run = successful(run_syncopate(
+      where +
+      as_words(
+          "--strategy pipeline --model mnist-cnn --data synthetic:1x28x28:10:2048 --batch-size 256 "
+          "--steps 8 --eval-every 0 --threads 1 --no-progress --share-devices --metrics",
+          metrics)));
+  EXPECT_TRUE(contains(run.out, "stages          idle "));
   return summary_of(metrics).at("stage_idle_fractions").get<std::vector<double>>();
 }
 
@@ -98,15 +80,13 @@ TEST(APipelineProgram, CountsTheTimeInWhichAStageWaits) {
 
 TEST(APipelineProgram, RefusesWhatItCannotDo) {
   const auto error_of = [](const Arguments& flags) {
-    const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), flags));
+    const ProgramResult run = run_syncopate(kRun + kPipeline + flags);
     EXPECT_EQ(run.exit_code, 2) << run.err;
     return run.err;
   };
-  EXPECT_NE(error_of({"--replicas", "2"}).find("--stages N"), std::string::npos);
-  EXPECT_NE(error_of({"--stages", "20"}).find("cannot be cut into 20 stages"), std::string::npos);
-  const ProgramResult alone = run_syncopate(joined(kRun, {"--stages", "2"}));
-  EXPECT_EQ(alone.exit_code, 2);
-  EXPECT_NE(alone.err.find("--strategy pipeline"), std::string::npos) << alone.err;
+  EXPECT_TRUE(contains(error_of({"--replicas", "2"}), "--stages N"));
+  EXPECT_TRUE(contains(error_of({"--stages", "20"}), "cannot be cut into 20 stages"));
+  expect_failure(run_syncopate(kRun + Arguments{"--stages", "2"}), 2, {"--strategy pipeline"});
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -19,8 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Placement& placement) {
 }
 
 Arguments central_storage(const Arguments& more = {}) {
-  return Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"} +
-         more;
+  return as_words("train --strategy central-storage --replicas 2 --share-devices") + more;
 }
 
 // Two replicas in each placement but the first.
@@ -37,8 +38,7 @@ std::vector<Placement> placements() {
 }
 
 // Epochs of 16 steps of 32 samples, with an evaluation after each.
-const Arguments kSmall{"--model",     "mlp",     "--data", "synthetic:1x8x8:4:512",
-                       "--optimizer", "momentum"};
+const Arguments kSmall = as_words("--model mlp --data synthetic:1x8x8:4:512 --optimizer momentum");
 
 class TrainingPractice : public testing::TestWithParam<Placement> {
  protected:
@@ -88,8 +88,8 @@ TEST_P(TrainingPractice, EndsWhenEvaluationsAreNoLongerBetter) {
 
 TEST_P(TrainingPractice, LowersTheLearningRateOnAPlateau) {
   const char* epochs = GetParam().is_synchronous ? "8" : "1000";
-  run(kStandStill + Arguments{epochs, "--log-every", "16", "--reduce-on-plateau",
-                              "factor=0.5,patience=1,min-delta=0.5"});
+  run(kStandStill +
+      as_words(epochs, "--log-every 16 --reduce-on-plateau factor=0.5,patience=1,min-delta=0.5"));
   std::vector<double> rates;
   for (const auto& line : runs_.lines("step")) rates.push_back(line.at("learning_rate"));
   ASSERT_FALSE(rates.empty());
@@ -104,8 +104,8 @@ TEST_P(TrainingPractice, LowersTheLearningRateOnAPlateau) {
 TEST_P(TrainingPractice, ReturnsToTheScheduledRateWhenResumedWithoutTheRule) {
   const Arguments folder{"--log-every", "16", "--checkpoint-dir", runs_ / "ck"};
   run(kStandStill +
-      Arguments{GetParam().is_synchronous ? "4" : "200", "--reduce-on-plateau",
-                "factor=0.5,patience=1,min-delta=0.5"} +
+      as_words(GetParam().is_synchronous ? "4" : "200",
+               "--reduce-on-plateau factor=0.5,patience=1,min-delta=0.5") +
       folder);
   ASSERT_LT(runs_.lines("step").back().at("learning_rate"), 1e-9);
   run(kStandStill + Arguments{GetParam().is_synchronous ? "6" : "202", "--resume"} + folder);
@@ -113,8 +113,8 @@ TEST_P(TrainingPractice, ReturnsToTheScheduledRateWhenResumedWithoutTheRule) {
 }
 
 TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
-  const Arguments more{"--epochs",           "5", "--checkpoint-dir", runs_ / "ck",
-                       "--keep-checkpoints", "1", "--keep-best"};
+  const Arguments more =
+      as_words("--epochs 5 --checkpoint-dir", runs_ / "ck", "--keep-checkpoints 1 --keep-best");
   const ProgramResult result = runs_.train(
       GetParam().where, what(more + Arguments{"--early-stop", "metric=loss,patience=100"}));
   const std::string marker = "best            ";
@@ -130,19 +130,18 @@ TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
     least = line.at("test_loss");
     step = line.at("step");
   }
-  EXPECT_NE(best.find(std::to_string(step) + ".safetensors"), std::string::npos) << best;
+  EXPECT_TRUE(contains(best, std::to_string(step) + ".safetensors"));
 }
 
 TEST_P(TrainingPractice, ClipsTheGradientOfAStep) {
   if (std::string_view(GetParam().name) == "ServersSync") {
-    const ProgramResult result = run_syncopate(GetParam().where + what({"--clip-norm", "1"}));
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_NE(result.err.find("--clip-norm requires"), std::string::npos) << result.err;
+    expect_failure(run_syncopate(GetParam().where + what({"--clip-norm", "1"})), 2,
+                   {"--clip-norm requires"});
     return;
   }
   const auto plain = run({"--epochs", "2", "--eval-every", "0"});
   // Steps of at most 1e-6 learn nothing.
-  const auto clipped = run({"--epochs", "2", "--clip-norm", "1e-6", "--momentum", "0"});
+  const auto clipped = run(as_words("--epochs 2 --clip-norm 1e-6 --momentum 0"));
   EXPECT_LT(plain.at("train_loss").get<double>(), 0.9 * clipped.at("train_loss").get<double>());
 }
 
@@ -170,9 +169,8 @@ TEST_P(TrainingPractice, EvaluatesTheMovingAverage) {
   const std::string steps = std::to_string(averaged.at("steps").get<int>());
   const std::string name =
       "checkpoint-" + std::string(12 - steps.size(), '0') + steps + ".safetensors";
-  const ProgramResult result =
-      run_syncopate({"evaluate", "--checkpoint", runs_ / "ck" / name, "--threads", "1", "--json"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(
+      run_syncopate(as_words("evaluate --checkpoint", runs_ / "ck" / name, "--threads 1 --json")));
   EXPECT_NEAR(nlohmann::json::parse(result.out).at("test_loss").get<double>(),
               averaged.at("test_loss").get<double>(), 1e-6);
 }
@@ -182,9 +180,8 @@ INSTANTIATE_TEST_SUITE_P(Each, TrainingPractice, testing::ValuesIn(placements())
 
 TEST(AResumedRun, GoesOnWithTheAverageAndWithMicroBatches) {
   TrainingRuns runs;
-  const Arguments flags{"--batch-size", "32",    "--accumulate", "3",           "--clip-norm",
-                        "0.5",          "--ema", "0.9",          "--keep-best", "--label-smoothing",
-                        "0.1"};
+  const Arguments flags = as_words(
+      "--batch-size 32 --accumulate 3 --clip-norm 0.5 --ema 0.9 --keep-best --label-smoothing 0.1");
   for (const Arguments& where : {one_device(), mirrored(2), central_storage(), multi_worker(2)}) {
     const Arguments whole{"--checkpoint-dir", runs / "whole"};
     const Arguments parts{"--checkpoint-dir", runs / "parts"};
@@ -203,40 +200,30 @@ TEST(AResumedRun, GoesOnWithTheAverageAndWithMicroBatches) {
 TEST(AResumedRun, SaysWhichRuleEndedItAndWhichFlagsDiffer) {
   TrainingRuns runs;
   const Arguments flags =
-      kSmall + Arguments{"--epochs",     "9",  "--stop-at",        "loss=100",  "--resume",
-                         "--batch-size", "32", "--checkpoint-dir", runs / "ck", "--ema"};
+      kSmall + as_words("--epochs 9 --stop-at loss=100 --resume --batch-size 32 --checkpoint-dir",
+                        runs / "ck", "--ema");
   runs.train(one_device(), flags + Arguments{"0.9"});
   const ProgramResult again = runs.train(one_device(), flags + Arguments{"0.9"});
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "16 steps are done, and --stop-at loss=100 holds",
-                      again.err);
+  EXPECT_TRUE(contains(again.err, "16 steps are done, and --stop-at loss=100 holds"));
   const ProgramResult other = runs.train(one_device(), flags + Arguments{"0.5"});
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--ema 0.5 from here on, 0.9 until the checkpoint",
-                      other.err);
+  EXPECT_TRUE(contains(other.err, "--ema 0.5 from here on, 0.9 until the checkpoint"));
 }
 
 TEST(TheMovingAverage, OfAShortRunHasForgottenTheFirstValues) {
   TrainingRuns runs;
-  const Arguments flags{"--model",      "resnet20", "--data",  "synthetic:3x8x8:4:512",
-                        "--batch-size", "32",       "--steps", "48",
-                        "--ema",        "0.99"};
+  const Arguments flags = as_words(
+      "--model resnet20 --data synthetic:3x8x8:4:512 --batch-size 32 --steps 48 --ema 0.99");
   EXPECT_GT(runs.summary_of(one_device(), flags).at("test_accuracy").get<double>(), 0.9)
       << "0.66 with a decay of 0.99 from the first update on";
 }
 
 // Checkpoint 64 is of a step with an evaluation, and 72 of one between two evaluations.
 TEST(AResumedRun, DecidesAsOneThatWasNotStopped) {
-  const Arguments flags = kSmall + Arguments{"--batch-size",
-                                             "32",
-                                             "--learning-rate",
-                                             "0.2",
-                                             "--epochs",
-                                             "8",
-                                             "--checkpoint-every",
-                                             "8",
-                                             "--keep-checkpoints",
-                                             "100",
-                                             "--reduce-on-plateau",
-                                             "factor=0.3,patience=1,min-delta=0.3"};
+  const Arguments flags =
+      kSmall +
+      as_words(
+          "--batch-size 32 --learning-rate 0.2 --epochs 8 --checkpoint-every 8 --keep-checkpoints "
+          "100 --reduce-on-plateau factor=0.3,patience=1,min-delta=0.3");
   TrainingRuns runs;
   const auto whole =
       runs.summary_of(one_device(), flags + Arguments{"--checkpoint-dir", runs / "whole"});

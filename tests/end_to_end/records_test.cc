@@ -8,8 +8,10 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/picture_folder.h"
 #include "tests/worker/input/record/record_folders.h"
 
@@ -22,10 +24,9 @@ class TrainingOnRecords : public testing::Test {
   std::string hash_of(const Arguments& where, const Arguments& what) const {
     const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));
     const ProgramResult result =
-        run_syncopate(where + what +
-                      Arguments{"--threads", "1", "--no-progress", "--metrics", metrics,
-                                "--cache-dir", scratch_ / "cache"});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+        successful(run_syncopate(where + what +
+                                 as_words("--threads 1 --no-progress --metrics", metrics,
+                                          "--cache-dir", scratch_ / "cache")));
     if (result.exit_code != 0) return result.err;
     return summary_of(metrics).at("weights_hash").get<std::string>();
   }
@@ -43,15 +44,15 @@ class TrainingOnRecords : public testing::Test {
     return "tfrecord:" + folder + "/train-*::" + folder + "/test-*";
   }
 
-  ScratchDir scratch_;
+  TemporaryFolder scratch_;
   mutable int num_runs_ = 0;
 };
 
 TEST_F(TrainingOnRecords, OfTensorFlowDatasetsHasTheSameBitsUnderEverySynchronousStrategy) {
   const std::string folder = scratch_ / "tiny/1.0.0";
   write_tfds(folder, {{"train", {9, 12}}, {"validation", {5}}, {"test", {6}}});
-  expect_same_bits({"--model", "mlp", "--data", "tfds:" + folder, "--image-size", "12", "--augment",
-                    "crop-flip"});
+  expect_same_bits(
+      as_words("--model mlp --data", "tfds:" + folder, "--image-size 12 --augment crop-flip"));
 }
 
 TEST_F(TrainingOnRecords, OfOtbtfHasTheSameBitsUnderEverySynchronousStrategy) {
@@ -62,20 +63,16 @@ TEST_F(TrainingOnRecords, OfOtbtfHasTheSameBitsUnderEverySynchronousStrategy) {
 
 TEST_F(TrainingOnRecords, OfValuesHasTheSameBitsUnderEverySynchronousStrategy) {
   ASSERT_EQ(convert("synthetic:2x4x4:3:22", "values").exit_code, 0);
-  expect_same_bits({"--model", "mlp", "--data", globs("values"), "--raw-shape", "4x4x2:u8"});
+  expect_same_bits(as_words("--model mlp --data", globs("values"), "--raw-shape 4x4x2:u8"));
 }
 
 TEST_F(TrainingOnRecords, OfConvertedPicturesHasTheBitsOfThePictures) {
   const PictureFolder pictures;
   pictures.write_splits(21, 6);
-  const ProgramResult result = convert(pictures.data_flag(), "pictures");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("wrote 21 train, 6 test samples of images:"), std::string::npos);
-  EXPECT_NE(result.out.find("read them with --data '" + globs("pictures") + "'\n"),
-            std::string::npos)
-      << result.out;
-  const Arguments what = {"--model",      "mlp", "--image-size", "12",
-                          "--batch-size", "4",   "--steps",      "9"};
+  const ProgramResult result = successful(convert(pictures.data_flag(), "pictures"));
+  EXPECT_TRUE(contains(result.out, "wrote 21 train, 6 test samples of images:",
+                       "read them with --data '" + globs("pictures") + "'\n"));
+  const Arguments what = as_words("--model mlp --image-size 12 --batch-size 4 --steps 9");
   EXPECT_EQ(hash_of({"train", "--data", globs("pictures")}, what),
             hash_of({"train", "--data", pictures.data_flag()}, what));
 }
@@ -83,14 +80,13 @@ TEST_F(TrainingOnRecords, OfConvertedPicturesHasTheBitsOfThePictures) {
 // A folder may be named with a slash at its end, as shells complete it, and may be there if empty.
 TEST_F(TrainingOnRecords, OfConvertedValuesHasTheBitsOfTheSourceWithTheFlagsThatConvertPrints) {
   std::filesystem::create_directory(scratch_ / "values");
-  const ProgramResult result = convert("digits", "values/");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(convert("digits", "values/"));
   const std::size_t at = result.out.find("--normalize ");
   ASSERT_NE(at, std::string::npos) << result.out;
   const std::string normalize = result.out.substr(at + 12, result.out.find('\n', at) - at - 12);
   const Arguments what = {"--model", "mlp", "--steps", "9"};
-  EXPECT_EQ(hash_of({"train", "--data", globs("values"), "--raw-shape", "28x28x1:u8", "--normalize",
-                     normalize},
+  EXPECT_EQ(hash_of(as_words("train --data", globs("values"), "--raw-shape 28x28x1:u8 --normalize",
+                             normalize),
                     what),
             hash_of({"train", "--data", "digits"}, what));
 }
@@ -98,34 +94,29 @@ TEST_F(TrainingOnRecords, OfConvertedValuesHasTheBitsOfTheSourceWithTheFlagsThat
 TEST_F(TrainingOnRecords, OfConvertedRecordsHasTheBitsSplitsAndClassNamesOfTheSource) {
   const std::string folder = scratch_ / "tiny/1.0.0";
   write_tfds(folder, {{"train", {9, 12}}, {"validation", {5}}, {"test", {6}}});
-  const ProgramResult result = convert("tfds:" + folder, "records");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("wrote 21 train, 5 validation, 6 test samples"), std::string::npos);
+  const ProgramResult result = successful(convert("tfds:" + folder, "records"));
+  EXPECT_TRUE(contains(result.out, "wrote 21 train, 5 validation, 6 test samples"));
   const std::string records = scratch_ / "records";
   const std::string data =
       "tfrecord:" + records + "/train-*::" + records + "/validation-*::" + records + "/test-*";
-  EXPECT_NE(result.out.find("read them with --data '" + data + "'\n"), std::string::npos)
-      << result.out;
-  const Arguments what = {"--model",      "mlp", "--image-size", "12",
-                          "--batch-size", "4",   "--steps",      "9"};
+  EXPECT_TRUE(contains(result.out, "read them with --data '" + data + "'\n"));
+  const Arguments what = as_words("--model mlp --image-size 12 --batch-size 4 --steps 9");
   EXPECT_EQ(hash_of({"train", "--data", data, "--checkpoint-dir", scratch_ / "ck"}, what),
             hash_of({"train", "--data", "tfds:" + folder}, what));
   const std::string file = scratch_ / ("ck/" + names_in(scratch_ / "ck").front());
   const ProgramResult evaluated =
-      run_syncopate({"evaluate", "--checkpoint", file, "--input-threads", "auto"});
-  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
-  EXPECT_NE(evaluated.out.find("  cat\n"), std::string::npos) << evaluated.out;
+      successful(run_syncopate({"evaluate", "--checkpoint", file, "--input-threads", "auto"}));
+  EXPECT_TRUE(contains(evaluated.out, "  cat\n"));
 }
 
 TEST_F(TrainingOnRecords, OfConvertedSamplesHasTheClassesThatNoSampleHas) {
-  const ProgramResult result = convert("synthetic:3x8x8:50:20", "values");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  const Arguments what = {"--model", "mlp", "--batch-size", "4", "--steps", "3"};
+  const ProgramResult result = successful(convert("synthetic:3x8x8:50:20", "values"));
+  const Arguments what = as_words("--model mlp --batch-size 4 --steps 3");
   const std::size_t at = result.out.find("--normalize ");
   ASSERT_NE(at, std::string::npos) << result.out;
   const std::string normalize = result.out.substr(at + 12, result.out.find('\n', at) - at - 12);
-  EXPECT_EQ(hash_of({"train", "--data", globs("values"), "--raw-shape", "8x8x3:u8", "--normalize",
-                     normalize},
+  EXPECT_EQ(hash_of(as_words("train --data", globs("values"), "--raw-shape 8x8x3:u8 --normalize",
+                             normalize),
                     what),
             hash_of({"train", "--data", "synthetic:3x8x8:50:20"}, what));
 }
@@ -133,8 +124,7 @@ TEST_F(TrainingOnRecords, OfConvertedSamplesHasTheClassesThatNoSampleHas) {
 TEST_F(TrainingOnRecords, MayBeInAFolderWhoseNameHasLettersOfPatternsAndShells) {
   const PictureFolder pictures;
   pictures.write_splits(12, 4);
-  const ProgramResult result = convert(pictures.data_flag(), "it's [1]");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(convert(pictures.data_flag(), "it's [1]"));
   const std::size_t at = result.out.find("--data ");
   ASSERT_NE(at, std::string::npos) << result.out;
   const std::string data = result.out.substr(at, result.out.find('\n', at) - at);
@@ -153,10 +143,9 @@ TEST_F(TrainingOnRecords, MayBeConvertedWithoutADamagedFirstRecord) {
   std::string bytes = read_text(shard);
   bytes[30] ^= 1;
   write_text(shard, bytes);
-  const ProgramResult result = run_syncopate({"convert", "--to", "tfrecord", "tfds:" + folder,
-                                              scratch_ / "records", "--skip-bad-records", "1"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("wrote 11 train, 4 test samples"), std::string::npos) << result.out;
+  const ProgramResult result = successful(run_syncopate(as_words(
+      "convert --to tfrecord", "tfds:" + folder, scratch_ / "records", "--skip-bad-records 1")));
+  EXPECT_TRUE(contains(result.out, "wrote 11 train, 4 test samples"));
 }
 
 TEST_F(TrainingOnRecords, MayBeConvertedWithTheFlagsOfRecords) {
@@ -165,44 +154,39 @@ TEST_F(TrainingOnRecords, MayBeConvertedWithTheFlagsOfRecords) {
   write_text(scratch_ / "v/train-0", "");
   write_file(scratch_ / "v/train-0", record_bytes(records));
   write_file(scratch_ / "v/test-0", record_bytes(records));
-  const ProgramResult of_values =
-      convert(globs("v"), "values",
-              {"--image-feature", "x", "--label-feature", "y", "--raw-shape", "2x2x1:u8"});
-  EXPECT_EQ(of_values.exit_code, 0) << of_values.err;
-  EXPECT_NE(of_values.out.find("wrote 5 train, 5 test samples"), std::string::npos);
+  const ProgramResult of_values = successful(convert(
+      globs("v"), "values", as_words("--image-feature x --label-feature y --raw-shape 2x2x1:u8")));
+  EXPECT_TRUE(contains(of_values.out, "wrote 5 train, 5 test samples"));
 
   records.assign(5, labelled_record(picture_of(1), 1));
   records[2] = labelled_record({0xFF, 0xD8, 0xFF, 1, 2, 3}, 1);
   write_file(scratch_ / "v/train-0", record_bytes(records));
   write_file(scratch_ / "v/test-0", record_bytes({records[0]}));
-  const ProgramResult of_pictures = convert(globs("v"), "pictures", {"--skip-bad-records", "1"});
-  EXPECT_EQ(of_pictures.exit_code, 0) << of_pictures.err;
-  EXPECT_NE(of_pictures.out.find("wrote 4 train, 1 test samples"), std::string::npos);
-  EXPECT_NE(of_pictures.err.find("a bad sample is left out: "), std::string::npos);
+  const ProgramResult of_pictures =
+      successful(convert(globs("v"), "pictures", {"--skip-bad-records", "1"}));
+  EXPECT_TRUE(contains(of_pictures.out, "wrote 4 train, 1 test samples"));
+  EXPECT_TRUE(contains(of_pictures.err, "a bad sample is left out: "));
   records[3] = records[2];
   write_file(scratch_ / "v/train-0", record_bytes(records));
   const ProgramResult refused = convert(globs("v"), "too-bad", {"--skip-bad-records", "1"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_NE(refused.err.find("2 bad samples in split train, more than --skip-bad-records 1"),
-            std::string::npos)
-      << refused.err;
+  EXPECT_TRUE(
+      contains(refused.err, "2 bad samples in split train, more than --skip-bad-records 1"));
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "too-bad"));
 }
 
 // 45,000 samples of 3 KB are more than one file of 128 MB.
 TEST_F(TrainingOnRecords, NoticesThatOneOfTheConvertedFilesIsMissing) {
-  const ProgramResult result = convert("synthetic:3x32x32:3:45000", "values");
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  successful(convert("synthetic:3x32x32:3:45000", "values"));
   EXPECT_EQ(names_in(scratch_ / "values"),
-            (Arguments{"test-00000-of-00002.tfrecord", "test-00001-of-00002.tfrecord",
-                       "train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"}));
+            as_words("test-00000-of-00002.tfrecord test-00001-of-00002.tfrecord "
+                     "train-00000-of-00002.tfrecord train-00001-of-00002.tfrecord"));
   std::filesystem::remove(scratch_ / "values/train-00001-of-00002.tfrecord");
   const ProgramResult refused = run_syncopate({"train", "--data", globs("values")});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("1 of 2 shards are there; the first that is missing is "
-                             "train-00001-of-00002.tfrecord"),
-            std::string::npos)
-      << refused.err;
+  EXPECT_TRUE(contains(refused.err,
+                       "1 of 2 shards are there; the first that is missing is "
+                       "train-00001-of-00002.tfrecord"));
 }
 
 TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
@@ -215,9 +199,8 @@ TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
     program.send(signal);
     const ProgramResult result = program.wait();
     EXPECT_EQ(result.exit_code, 1) << "ended by signal " << result.ended_by_signal;
-    EXPECT_NE(result.err.find(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"),
-              std::string::npos)
-        << result.err;
+    EXPECT_TRUE(
+        contains(result.err, signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"));
     EXPECT_EQ(names_in(folder), Arguments{});
   }
 }
@@ -225,29 +208,12 @@ TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
 TEST_F(TrainingOnRecords, EqualsTheUninterruptedRunAfterKills) {
   const std::string folder = scratch_ / "tiny/1.0.0";
   write_tfds(folder, {{"train", {40, 0, 60}}, {"validation", {5}}, {"test", {6}}});
-  const Arguments run = {"train",
-                         "--model",
-                         "mlp",
-                         "--data",
-                         "tfds:" + folder,
-                         "--image-size",
-                         "12",
-                         "--augment",
-                         "random-resized-crop",
-                         "--threads",
-                         "1",
-                         "--steps",
-                         "1500",
-                         "--batch-size",
-                         "8",
-                         "--input-threads",
-                         "2",
-                         "--log-every",
-                         "1",
-                         "--no-progress",
-                         "--cache-dir",
-                         scratch_ / "cache"};
-  ASSERT_EQ(run_syncopate(run + Arguments{"--metrics", scratch_ / "whole"}).exit_code, 0);
+  const Arguments run =
+      as_words("train --model mlp --data", "tfds:" + folder,
+               "--image-size 12 --augment random-resized-crop --threads 1 --steps 1500 "
+               "--batch-size 8 --input-threads 2 --log-every 1 --no-progress --cache-dir",
+               scratch_ / "cache");
+  successful(run_syncopate(run + Arguments{"--metrics", scratch_ / "whole"}));
   const Arguments kept =
       run + Arguments{"--checkpoint-dir", scratch_ / "ck", "--resume", "--checkpoint-every", "7"};
   for (const int steps : {9, 40}) {  // the second kill is in a later epoch of 12 steps
@@ -258,9 +224,9 @@ TEST_F(TrainingOnRecords, EqualsTheUninterruptedRunAfterKills) {
     ASSERT_EQ(program.wait().ended_by_signal, SIGKILL)
         << "it ended before the kill: nothing was tested";
   }
-  const ProgramResult last = run_syncopate(kept + Arguments{"--metrics", scratch_ / "last"});
-  ASSERT_EQ(last.exit_code, 0) << last.err;
-  EXPECT_NE(last.err.find("resumed from"), std::string::npos) << last.err;
+  const ProgramResult last =
+      successful(run_syncopate(kept + Arguments{"--metrics", scratch_ / "last"}));
+  EXPECT_TRUE(contains(last.err, "resumed from"));
   const auto expected = summary_of(scratch_ / "whole");
   const auto summary = summary_of(scratch_ / "last");
   EXPECT_EQ(summary.at("weights_hash"), expected.at("weights_hash"));
@@ -269,12 +235,12 @@ TEST_F(TrainingOnRecords, EqualsTheUninterruptedRunAfterKills) {
 
 TEST_F(TrainingOnRecords, IsEvaluatedWithTheFlagsOfTheCheckpoint) {
   ASSERT_EQ(convert("synthetic:2x4x4:3:22", "values").exit_code, 0);
-  hash_of({"train"}, {"--model", "mlp", "--data", globs("values"), "--raw-shape", "4x4x2:u8",
-                      "--steps", "3", "--batch-size", "4", "--checkpoint-dir", scratch_ / "ck"});
+  hash_of({"train"}, as_words("--model mlp --data", globs("values"),
+                              "--raw-shape 4x4x2:u8 --steps 3 --batch-size 4 --checkpoint-dir",
+                              scratch_ / "ck"));
   const std::string file = scratch_ / ("ck/" + names_in(scratch_ / "ck").front());
-  const ProgramResult result = run_syncopate({"evaluate", "--checkpoint", file});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("samples         22"), std::string::npos) << result.out;
+  const ProgramResult result = successful(run_syncopate({"evaluate", "--checkpoint", file}));
+  EXPECT_TRUE(contains(result.out, "samples         22"));
 }
 
 TEST_F(TrainingOnRecords, EndsWithOneLineForWrongInput) {
@@ -282,12 +248,12 @@ TEST_F(TrainingOnRecords, EndsWithOneLineForWrongInput) {
   const auto expect_refused = [&](const Arguments& words, int exit_code, const std::string& line) {
     const ProgramResult result = run_syncopate(words);
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
-    EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
+    EXPECT_TRUE(contains(result.err, line));
   };
   expect_refused({"train", "--data", "tfrecord:nothing-*"}, 2, "no file matches nothing-*");
   expect_refused(
-      {"train", "--data", globs("values"), "--raw-shape", "4x4x2:u8", "--label-feature", "class"},
-      2, "--label-feature class: there is no such feature in ");
+      as_words("train --data", globs("values"), "--raw-shape 4x4x2:u8 --label-feature class"), 2,
+      "--label-feature class: there is no such feature in ");
   expect_refused(
       {"train", "--data", "digits", "--raw-shape", "4x4x2:u8"}, 2,
       "--raw-shape is for --data tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; this is --data digits");

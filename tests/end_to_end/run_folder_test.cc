@@ -9,29 +9,18 @@
 
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
-  return Arguments{"train",
-                   "--model",
-                   "mlp",
-                   "--data",
-                   "synthetic:1x8x8:4:640",
-                   "--threads",
-                   "1",
-                   "--epochs",
-                   "100000",
-                   "--eval-every",
-                   "0",
-                   "--resume",
-                   "--checkpoint-dir",
-                   scratch / "ck",
-                   "--no-progress"} +
+Arguments endless(const TemporaryFolder& scratch, const Arguments& more = {}) {
+  return as_words(
+             "train --model mlp --data synthetic:1x8x8:4:640 --threads 1 --epochs 100000 "
+             "--eval-every 0 --resume --checkpoint-dir",
+             scratch / "ck", "--no-progress") +
          more;
 }
 
@@ -40,29 +29,26 @@ std::unique_ptr<RunningProgram> start(const Arguments& arguments) {
 }
 
 void expect_refused(RunningProgram& run) {
-  const ProgramResult result = run.wait();
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find("another run is using this folder"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("choose another folder"), std::string::npos) << result.err;
+  expect_failure(run.wait(), 2, {"another run is using this folder", "choose another folder"});
 }
 
 TEST(ARun, LocksItsCheckpointFolderAgainstRunsOfAnySize) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto first = start(endless(
-      scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
+      scratch, as_words("--checkpoint-every 20 --log-every 1 --metrics", scratch / "m.jsonl")));
   ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
   // The other runs start at once, because each waits for a while for the first run to release the
   // folder.
   const auto alone = start(endless(scratch));
   const auto workers = start(Arguments{"launch", "--workers", "2", "--"} +
                              endless(scratch, {"--strategy", "multi-worker-mirrored"}));
-  const auto served = start(Arguments{"launch", "--workers", "2", "--servers", "2", "--"} +
+  const auto served = start(as_words("launch --workers 2 --servers 2 --") +
                             endless(scratch, {"--strategy", "parameter-server"}));
   Arguments flags = endless(scratch);
   flags.front() = "doctor";
   const ProgramResult doctor = run_syncopate(flags);
   EXPECT_EQ(doctor.exit_code, 1);
-  EXPECT_NE(doctor.out.find("another run is using this folder"), std::string::npos) << doctor.out;
+  EXPECT_TRUE(contains(doctor.out, "another run is using this folder"));
   for (const auto* other : {&alone, &workers, &served}) expect_refused(**other);
   first->send(SIGTERM);
   const ProgramResult result = first->wait();
@@ -72,43 +58,42 @@ TEST(ARun, LocksItsCheckpointFolderAgainstRunsOfAnySize) {
 // The run writes one checkpoint, when it is stopped, so that none is written while the test removes
 // the folder.
 TEST(ARun, LocksItsFolderAgainWhenThatWasRemoved) {
-  const ScratchDir scratch;
-  const auto run = start(endless(scratch, {"--checkpoint-every", "1000000000", "--log-every", "1",
-                                           "--metrics", scratch / "m.jsonl"}));
+  const TemporaryFolder scratch;
+  const auto run =
+      start(endless(scratch, as_words("--checkpoint-every 1000000000 --log-every 1 --metrics",
+                                      scratch / "m.jsonl")));
   ASSERT_TRUE(run->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
   std::filesystem::remove_all(scratch / "ck");
   run->send(SIGTERM);
   const ProgramResult result = run->wait();
   EXPECT_EQ(result.exit_code, 75) << result.err;
-  EXPECT_NE(result.err.find(".lock was removed while this run used the folder; the folder is "
-                            "locked again"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       ".lock was removed while this run used the folder; the folder is "
+                       "locked again"));
   EXPECT_TRUE(std::filesystem::exists(scratch / "ck/.lock"));
 }
 
 TEST(ARun, TakesTheFolderOfAKilledRun) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto first = start(endless(
-      scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
+      scratch, as_words("--checkpoint-every 20 --log-every 1 --metrics", scratch / "m.jsonl")));
   ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
   const auto second = start(endless(scratch, {"--max-seconds", "0.1"}));
   ASSERT_TRUE(second->wait_until_err_has("waiting up to 10 s"));
   first->send(SIGKILL);
-  const ProgramResult result = second->wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("resumed from"), std::string::npos) << result.err;
+  const ProgramResult result = successful(second->wait());
+  EXPECT_TRUE(contains(result.err, "resumed from"));
 }
 
 class AJobWithServers : public testing::TestWithParam<const char*> {};
 
 TEST_P(AJobWithServers, KeepsItsFolderWhileATaskIsRestarted) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto job =
-      start(Arguments{"launch", "--workers", "2", "--servers", "1", "--restart", "2", "--"} +
-            endless(scratch, {"--strategy", "parameter-server", "--checkpoint-every", "50",
-                              "--snapshot-every", "0.1", "--log-every", "1", "--metrics",
-                              scratch / "m.jsonl"}));
+      start(as_words("launch --workers 2 --servers 1 --restart 2 --") +
+            endless(scratch, as_words("--strategy parameter-server --checkpoint-every 50 "
+                                      "--snapshot-every 0.1 --log-every 1 --metrics",
+                                      scratch / "m.jsonl")));
   ASSERT_TRUE(job->wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
   const auto killed = process_of(job->pid(), {GetParam(), 0});
   ASSERT_TRUE(killed);

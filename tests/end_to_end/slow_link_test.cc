@@ -9,18 +9,14 @@
 
 #include "tests/end_to_end/support/task_results.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
 
-const Arguments kNetwork{"--model",
-                         "mlp",
-                         "--data",
-                         "synthetic:1x28x28:10:960",
-                         "--steps",
-                         "20",
-                         "--batch-size-per-replica",
-                         "24"};
+const Arguments kNetwork =
+    as_words("--model mlp --data synthetic:1x28x28:10:960 --steps 20 --batch-size-per-replica 24");
 const Arguments kSlow{"--link-delay", "5ms", "--link-rate", "200mbit"};
 
 // A link of 200 Mbit/s needs this time, in seconds, to send all 101,770 f32 parameters.
@@ -54,14 +50,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(SlowLinks, ArePrintedWhenTrainingBegins) {
   TrainingRuns runs;
   const ProgramResult result = runs.train(multi_worker(2), kNetwork + kSlow);
-  EXPECT_NE(result.err.find("links slowed on purpose: 5 ms one way, 25 MB/s each way"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "links slowed on purpose: 5 ms one way, 25 MB/s each way"));
 }
 
 TEST(SlowLinks, AreRefusedByStrategiesWithoutLinks) {
-  const Arguments ring{"train",        "--strategy", "multi-worker-mirrored", "--rank", "0",
-                       "--world-size", "1"};
+  const Arguments ring = as_words("train --strategy multi-worker-mirrored --rank 0 --world-size 1");
   const std::pair<Arguments, std::vector<std::string>> mistakes[] = {
       {{"train", "--link-delay", "1ms"}, {"--link-delay 1ms", "one-device", "has no links"}},
       {{"train", "--strategy", "mirrored", "--link-rate", "1gbit"}, {"--link-rate 1gbit"}},
@@ -76,7 +69,7 @@ TEST(SlowLinks, AreRefusedByStrategiesWithoutLinks) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     for (const std::string& word : words) {
-      EXPECT_NE(result.err.find(word), std::string::npos) << word << " in " << result.err;
+      EXPECT_TRUE(contains(result.err, word)) << word << " in " << result.err;
     }
   }
 }

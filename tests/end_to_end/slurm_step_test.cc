@@ -8,11 +8,11 @@
 
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 // A Step runs several tasks on localhost, with the variables of a Slurm step and a rendezvous at a
 // free port.
@@ -26,11 +26,11 @@ class Step {
     // The port is the number of the job too: tasks of one job share a file named after it.
     const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
     running_.push_back(std::make_unique<RunningProgram>(
-        Arguments{"/usr/bin/env", "SLURM_JOB_ID=" + port, "SLURM_STEP_ID=0", "SLURM_PROCID=" + rank,
-                  "SLURM_LOCALID=" + rank, "SLURMD_NODENAME=localhost",
-                  "SLURM_STEP_NUM_TASKS=" + std::to_string(tasks_), "SLURM_STEP_NODELIST=localhost",
-                  "SLURM_STEP_TASKS_PER_NODE=" + std::to_string(tasks_),
-                  "SLURM_STEP_RESV_PORTS=" + port} +
+        as_words("/usr/bin/env", "SLURM_JOB_ID=" + port, "SLURM_STEP_ID=0", "SLURM_PROCID=" + rank,
+                 "SLURM_LOCALID=" + rank, "SLURMD_NODENAME=localhost",
+                 "SLURM_STEP_NUM_TASKS=" + std::to_string(tasks_), "SLURM_STEP_NODELIST=localhost",
+                 "SLURM_STEP_TASKS_PER_NODE=" + std::to_string(tasks_),
+                 "SLURM_STEP_RESV_PORTS=" + port) +
         variables + Arguments{SYNCOPATE_PROGRAM} + command));
   }
   std::vector<ProgramResult> wait() {
@@ -45,9 +45,9 @@ class Step {
   std::vector<std::unique_ptr<RunningProgram>> running_;
 };
 
-const Arguments kTrain = {
-    "train", "--model",   "mlp", "--data",        "synthetic:1x8x8:4:1600", "--steps",
-    "20",    "--threads", "1",   "--no-progress", "--rendezvous-timeout",   "20"};
+const Arguments kTrain = as_words(
+    "train --model mlp --data synthetic:1x8x8:4:1600 --steps 20 --threads 1 --no-progress "
+    "--rendezvous-timeout 20");
 
 TEST(ASlurmStep, TrainsWithoutFlagsForItsTasks) {
   Step step(2);
@@ -56,7 +56,7 @@ TEST(ASlurmStep, TrainsWithoutFlagsForItsTasks) {
   }
   const std::vector<ProgramResult> results = step.wait();
   for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(results[0].out.find("test accuracy"), std::string::npos) << results[0].out;
+  EXPECT_TRUE(contains(results[0].out, "test accuracy"));
   EXPECT_EQ(results[1].out, "") << "only the chief reports";
 }
 
@@ -67,7 +67,7 @@ TEST(ASlurmStep, HasServersAmongItsFirstTasks) {
   }
   const std::vector<ProgramResult> results = step.wait();
   for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(results[0].err.find("served 20 pushes"), std::string::npos) << results[0].err;
+  EXPECT_TRUE(contains(results[0].err, "served 20 pushes"));
 }
 
 TEST(ASlurmStep, EndsWithALineWhenARankIsNotWhereItWasPlaced) {
@@ -76,21 +76,17 @@ TEST(ASlurmStep, EndsWithALineWhenARankIsNotWhereItWasPlaced) {
   step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"}, {"SLURM_LOCALID=5"});
   for (const ProgramResult& result : step.wait()) {
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_NE(result.err.find("rank 1 runs on node localhost, local rank 5, but by Slurm's"),
-              std::string::npos)
-        << result.err;
+    EXPECT_TRUE(
+        contains(result.err, "rank 1 runs on node localhost, local rank 5, but by Slurm's"));
   }
 }
 
 TEST(ASlurmStep, NamesItsPortIfAnotherProcessUsesIt) {
   Step step(2, true);
   step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
-  const ProgramResult result = step.wait().front();
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("follows from Slurm's variables and cannot be opened"),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("--rendezvous localhost:PORT"), std::string::npos) << result.err;
+  expect_failure(
+      step.wait().front(), 2,
+      {"follows from Slurm's variables and cannot be opened", "--rendezvous localhost:PORT"});
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -13,21 +12,19 @@
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-Arguments run(const ScratchDir& scratch, const Arguments& more) {
-  Arguments arguments{"train", "--model",     "mlp", "--no-progress", "--threads",
-                      "1",     "--log-every", "1",   "--metrics",     scratch / "m.jsonl"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+Arguments run(const TemporaryFolder& scratch, const Arguments& more) {
+  return as_words("train --model mlp --no-progress --threads 1 --log-every 1 --metrics",
+                  scratch / "m.jsonl", more);
 }
 
-Arguments long_run(const ScratchDir& scratch, Arguments more = {}) {
+Arguments long_run(const TemporaryFolder& scratch, Arguments more = {}) {
   more.insert(more.end(), {"--data", "synthetic:1x8x8:4", "--epochs", "100000"});
   return run(scratch, more);
 }
@@ -35,26 +32,23 @@ Arguments long_run(const ScratchDir& scratch, Arguments more = {}) {
 class StopSignals : public testing::TestWithParam<int> {};
 
 TEST_P(StopSignals, SaveAResumableCheckpointAndExitWith75) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program(
       syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
   program.send(GetParam());
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  EXPECT_NE(stopped.err.find("--resume"), std::string::npos) << stopped.err;
-  EXPECT_NE(stopped.err.find(std::string("stopped by SIG") + sigabbrev_np(GetParam())),
-            std::string::npos)
-      << stopped.err;
+  EXPECT_TRUE(
+      contains(stopped.err, "--resume", std::string("stopped by SIG") + sigabbrev_np(GetParam())));
   ASSERT_FALSE(names_in(scratch / "ck").empty());
 
   const auto last_step = metrics_lines(scratch / "m.jsonl", "step").back().at("step").get<int>();
-  const ProgramResult rest = run_syncopate(
-      {"train", "--model", "mlp", "--data", "synthetic:1x8x8:4", "--steps",
-       std::to_string(last_step + 5), "--no-progress", "--threads", "1", "--checkpoint-dir",
-       scratch / "ck", "--resume", "--metrics", scratch / "rest.jsonl"});
-  ASSERT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_NE(rest.err.find("at step " + std::to_string(last_step)), std::string::npos)
+  const ProgramResult rest = successful(run_syncopate(
+      as_words("train --model mlp --data synthetic:1x8x8:4 --steps", std::to_string(last_step + 5),
+               "--no-progress --threads 1 --checkpoint-dir", scratch / "ck", "--resume --metrics",
+               scratch / "rest.jsonl")));
+  EXPECT_TRUE(contains(rest.err, "at step " + std::to_string(last_step)))
       << "nothing of what was trained is lost: " << rest.err;
   EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), last_step + 5);
 }
@@ -63,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Each, StopSignals,
                          testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU));
 
 TEST(StopSignal, ThatIsIgnoredAtTheStartDoesNotStop) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   Arguments command{"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "nohup"};
   command = command + syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"}));
   RunningProgram program(command);
@@ -76,11 +70,11 @@ TEST(StopSignal, ThatIsIgnoredAtTheStartDoesNotStop) {
   program.send(SIGTERM);
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  EXPECT_NE(stopped.err.find("stopped by SIGTERM"), std::string::npos) << stopped.err;
+  EXPECT_TRUE(contains(stopped.err, "stopped by SIGTERM"));
 }
 
 TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program(
       syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
@@ -93,54 +87,49 @@ TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
 }
 
 TEST(StopSignal, WithoutACheckpointFolderReportsThatNothingWasSaved) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program(syncopate_command(long_run(scratch)));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
   program.send(SIGTERM);
-  const ProgramResult stopped = program.wait();
-  EXPECT_EQ(stopped.exit_code, 1);
-  EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
+  expect_failure(program.wait(), 1, {"nothing was saved"});
 }
 
 // Stops a task that waits for another task, which never starts, and returns the result.
-ProgramResult stopped_before_training(const ScratchDir& scratch, const Arguments& more) {
+ProgramResult stopped_before_training(const TemporaryFolder& scratch, const Arguments& more) {
   const Port port(false);
-  RunningProgram program(syncopate_command(run(
-      scratch, Arguments{"--data", "synthetic:1x8x8:4:640", "--strategy", "multi-worker-mirrored",
-                         "--world-size", "2", "--rank", "0", "--rendezvous", port.endpoint(),
-                         "--steps", "50", "--checkpoint-dir", scratch / "ck"} +
-                   more)));
+  RunningProgram program(syncopate_command(
+      run(scratch, as_words("--data synthetic:1x8x8:4:640 --strategy multi-worker-mirrored "
+                            "--world-size 2 --rank 0 --rendezvous",
+                            port.endpoint(), "--steps 50 --checkpoint-dir", scratch / "ck") +
+                       more)));
   while (!port.answers() && !program.ends_within(std::chrono::milliseconds(10))) continue;
   program.send(SIGTERM);
   return program.wait();
 }
 
 TEST(StopSignal, BeforeTrainingBeganExitsWith75WhereResumeHasACheckpoint) {
-  const ScratchDir scratch;
-  const Arguments small{"--data", "synthetic:1x8x8:4:640", "--steps",
-                        "5",      "--checkpoint-dir",      scratch / "ck"};
-  ASSERT_EQ(run_syncopate(run(scratch, small)).exit_code, 0);
+  const TemporaryFolder scratch;
+  const Arguments small =
+      as_words("--data synthetic:1x8x8:4:640 --steps 5 --checkpoint-dir", scratch / "ck");
+  successful(run_syncopate(run(scratch, small)));
   const auto before = names_in(scratch / "ck");
   const ProgramResult stopped = stopped_before_training(scratch, {"--resume"});
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  EXPECT_NE(stopped.err.find(before.front()), std::string::npos) << stopped.err;
+  EXPECT_TRUE(contains(stopped.err, before.front()));
   EXPECT_EQ(names_in(scratch / "ck"), before);
 }
 
 TEST(StopSignal, BeforeTrainingBeganIsAFailureWithoutResume) {
-  const ScratchDir scratch;
-  const ProgramResult stopped = stopped_before_training(scratch, {});
-  EXPECT_EQ(stopped.exit_code, 1) << stopped.err;
-  EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
+  const TemporaryFolder scratch;
+  expect_failure(stopped_before_training(scratch, {}), 1, {"nothing was saved"});
 }
 
 // A job script requeues a job that exits with 75. Nothing is lost if there is no checkpoint yet.
 TEST(StopSignal, BeforeTrainingBeganExitsWith75WhereResumeHasNoCheckpoint) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const ProgramResult stopped = stopped_before_training(scratch, {"--resume"});
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  EXPECT_NE(stopped.err.find("nothing was saved; the same command starts again"), std::string::npos)
-      << stopped.err;
+  EXPECT_TRUE(contains(stopped.err, "nothing was saved; the same command starts again"));
 }
 
 struct EvaluationCase {
@@ -159,10 +148,10 @@ class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
 // takes a second or longer.
 TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
   const auto& [name, data, flags, last_step] = GetParam();
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   Arguments arguments{"launch", "--workers", "3", "--"};
-  const Arguments train = run(scratch, {"--strategy", "multi-worker-mirrored", "--data", data,
-                                        "--checkpoint-dir", scratch / "ck"});
+  const Arguments train = run(scratch, as_words("--strategy multi-worker-mirrored --data", data,
+                                                "--checkpoint-dir", scratch / "ck"));
   arguments.insert(arguments.end(), train.begin(), train.end());
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   RunningProgram launch(syncopate_command(arguments));
@@ -173,7 +162,7 @@ TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
   ASSERT_EQ(kill(*asked, SIGUSR1), 0);
   const ProgramResult result = launch.wait();
   EXPECT_EQ(result.exit_code, 75) << result.err;
-  EXPECT_NE(result.err.find("after step " + step + "; saved"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "after step " + step + "; saved"));
   EXPECT_EQ(names_in(scratch / "ck").size(), 1U);
   EXPECT_TRUE(metrics_lines(scratch / "m.jsonl", "eval").empty()) << "it came to its end";
   EXPECT_EQ(metrics_lines(scratch / "m.jsonl").back().at("step"), last_step);
@@ -181,14 +170,10 @@ TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, AnEvaluation,
-    testing::Values(EvaluationCase{"AfterAnEpoch",
-                                   "synthetic:1x28x28:10:1600000",
-                                   {"--batch-size", "16000", "--epochs", "9", "--eval-every", "1"},
-                                   100},
-                    EvaluationCase{"AtTheEnd",
-                                   "synthetic:1x28x28:10:1600000",
-                                   {"--batch-size", "24", "--steps", "2", "--eval-every", "9"},
-                                   2}),
+    testing::Values(EvaluationCase{"AfterAnEpoch", "synthetic:1x28x28:10:1600000",
+                                   as_words("--batch-size 16000 --epochs 9 --eval-every 1"), 100},
+                    EvaluationCase{"AtTheEnd", "synthetic:1x28x28:10:1600000",
+                                   as_words("--batch-size 24 --steps 2 --eval-every 9"), 2}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
 
 }  // namespace

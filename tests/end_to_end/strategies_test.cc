@@ -12,15 +12,17 @@
 #include "tests/end_to_end/support/checkpoint_values.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
 Arguments network(const std::string& model) {
   if (model == "resnet20") {
-    return {"--model", model, "--data", "synthetic:3x32x32:10:500", "--batch-norm", "sync"};
+    return as_words("--model", model, "--data synthetic:3x32x32:10:500 --batch-norm sync");
   }
   return {"--model", model, "--data", "synthetic:1x28x28:10:2000"};
 }
@@ -36,8 +38,7 @@ class Scratch {
     if (!checkpoint_dir.empty()) {
       command = command + Arguments{"--checkpoint-dir", dir_ / checkpoint_dir};
     }
-    const ProgramResult result = run_syncopate(command + what + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = successful(run_syncopate(command + what + more));
     if (result.exit_code != 0) return {};
     return summary_of(metrics);
   }
@@ -46,18 +47,18 @@ class Scratch {
   }
 
  private:
-  ScratchDir dir_;
+  TemporaryFolder dir_;
   int runs_ = 0;
 };
 
 Arguments workers(int count, const Arguments& more = {}) {
-  return Arguments{"launch", "--workers",  std::to_string(count),  "--",
-                   "train",  "--strategy", "multi-worker-mirrored"} +
+  return as_words("launch --workers", std::to_string(count),
+                  "-- train --strategy multi-worker-mirrored") +
          more;
 }
 Arguments one_process(const std::string& strategy, int replicas) {
-  return {"train",          "--strategy", strategy, "--replicas", std::to_string(replicas),
-          "--share-devices"};
+  return as_words("train --strategy", strategy, "--replicas", std::to_string(replicas),
+                  "--share-devices");
 }
 
 class MultiWorkerMirrored : public testing::TestWithParam<std::string> {
@@ -152,21 +153,10 @@ TEST(ARunOfTwoWorkers, ThatIsResumedHasTheBitsOfAnUninterruptedOne) {
 
 TEST(AnHttpProxy, ChangesNothing) {
   Scratch scratch;
-  Arguments launch = {"launch",
-                      "--workers",
-                      "2",
-                      "--env",
-                      "http_proxy=http://127.0.0.1:9",
-                      "--env",
-                      "HTTPS_PROXY=http://127.0.0.1:9",
-                      "--env",
-                      "all_proxy=socks5://127.0.0.1:9",
-                      "--",
-                      "train",
-                      "--strategy",
-                      "multi-worker-mirrored",
-                      "--transport",
-                      "tcp"};
+  Arguments launch = as_words(
+      "launch --workers 2 --env http_proxy=http://127.0.0.1:9 --env HTTPS_PROXY=http://127.0.0.1:9 "
+      "--env all_proxy=socks5://127.0.0.1:9 -- train --strategy multi-worker-mirrored --transport "
+      "tcp");
   const auto behind = scratch.train(launch, network("mlp"), 3);
   const auto mirrored = scratch.train(one_process("mirrored", 2), network("mlp"), 3);
   EXPECT_EQ(behind.at("weights_hash"), mirrored.at("weights_hash"));
@@ -178,12 +168,12 @@ TEST(AStrategyOfOneProcess, RefusesFlagsForCommunicationBetweenProcesses) {
         std::tuple{"one-device", "--transport", "tcp"},
         std::tuple{"mirrored", "--collective", "mpi"}, std::tuple{"mirrored", "--transport", "shm"},
         std::tuple{"central-storage", "--transport", "tcp"}}) {
-    const ProgramResult result = run_syncopate({"train", "--strategy", strategy, "--model", "mlp",
-                                                "--data", "synthetic:1x8x8:4:256", flag, value});
+    const ProgramResult result = run_syncopate(as_words(
+        "train --strategy", strategy, "--model mlp --data synthetic:1x8x8:4:256", flag, value));
     EXPECT_EQ(result.exit_code, 2) << strategy << " " << flag;
     EXPECT_EQ(result.err.rfind(std::string("syncopate: ") + flag + " " + value, 0), 0U)
         << result.err;
-    EXPECT_NE(result.err.find(strategy), std::string::npos) << result.err;
+    EXPECT_TRUE(contains(result.err, strategy));
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
 }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -15,8 +14,10 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -134,9 +135,9 @@ struct TracedJob {
 void PrintTo(const TracedJob& job, std::ostream* out) { *out << job.name; }
 
 std::vector<TracedJob> jobs() {
-  const Arguments central{"train",      "--strategy", "central-storage",
-                          "--replicas", "2",          "--share-devices"};
-  const Arguments pipeline{"train", "--strategy", "pipeline", "--stages", "2", "--share-devices"};
+  const Arguments central =
+      as_words("train --strategy central-storage --replicas 2 --share-devices");
+  const Arguments pipeline = as_words("train --strategy pipeline --stages 2 --share-devices");
   return {
       {"OneDevice", one_device()},
       {"Mirrored", mirrored(2), 1, 2},
@@ -169,9 +170,8 @@ class Trace : public testing::TestWithParam<TracedJob> {
 TEST_P(Trace, ShowsWhereTheTimeOfEachReplicaWent) {
   const TracedJob& job = GetParam();
   constexpr int kSteps = 40;
-  Arguments what{
-      "--model",      "mlp", "--data",  "synthetic:1x8x8:4:6400", "--steps", std::to_string(kSteps),
-      "--eval-every", "0",   "--trace", runs_ / "t.json"};
+  Arguments what = as_words("--model mlp --data synthetic:1x8x8:4:6400 --steps",
+                            std::to_string(kSteps), "--eval-every 0 --trace", runs_ / "t.json");
   const bool is_delayed = job.stages == 1;
   if (is_delayed) what = what + Arguments{"--service-time", "constant:4"};
   if (job.tasks * job.replicas > 1) what = what + Arguments{"--slow", "worker=1,factor=5"};
@@ -220,8 +220,9 @@ TEST_P(Trace, ShowsWhereTheTimeOfEachReplicaWent) {
 
 TEST_P(Trace, HasReadersEvaluationsAndCheckpoints) {
   const TracedJob& job = GetParam();
-  runs_.train(job.where, {"--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--epochs", "2",
-                          "--checkpoint-dir", runs_ / "ck", "--trace", runs_ / "t.json"});
+  runs_.train(job.where,
+              as_words("--model mlp --data synthetic:1x8x8:4:640 --epochs 2 --checkpoint-dir",
+                       runs_ / "ck", "--trace", runs_ / "t.json"));
   std::size_t evaluations = 0;
   std::size_t checkpoints = 0;
   for (const ReadTrace& trace : read_traces()) {
@@ -248,14 +249,15 @@ std::string name_of(const testing::TestParamInfo<TracedJob>& info) { return info
 INSTANTIATE_TEST_SUITE_P(Under, Trace, testing::ValuesIn(jobs()), name_of);
 
 // Starts a run that does not end by itself.
-RunningProgram long_run(const ScratchDir& scratch) {
-  return RunningProgram(syncopate_command(
-      {"train", "--model", "mlp", "--data", "synthetic:1x8x8:4", "--threads", "1", "--no-progress",
-       "--epochs", "100000", "--checkpoint-dir", scratch / "ck", "--trace", scratch / "t.json"}));
+RunningProgram long_run(const TemporaryFolder& scratch) {
+  return RunningProgram(
+      syncopate_command(as_words("train --model mlp --data synthetic:1x8x8:4 --threads 1 "
+                                 "--no-progress --epochs 100000 --checkpoint-dir",
+                                 scratch / "ck", "--trace", scratch / "t.json")));
 }
 
 TEST(TraceOfARunThatEndsEarly, IsWholeAfterARequestToStop) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program = long_run(scratch);
   ASSERT_TRUE(program.wait_until_file_has(scratch / "t.json", "\"step\":20}"));
   program.send(SIGTERM);
@@ -267,7 +269,7 @@ TEST(TraceOfARunThatEndsEarly, IsWholeAfterARequestToStop) {
 }
 
 TEST(TraceOfARunThatEndsEarly, LacksOnlyItsEndAfterAKill) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram program = long_run(scratch);
   ASSERT_TRUE(program.wait_until_file_has(scratch / "t.json", "\"step\":20}"));
   program.send(SIGKILL);
@@ -279,14 +281,12 @@ TEST(TraceOfARunThatEndsEarly, LacksOnlyItsEndAfterAKill) {
 }
 
 TEST(TraceFile, ThatCannotBeWrittenEndsTheRunBeforeItTrains) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const std::string& path : {std::string("/dev/full"), (scratch / "absent/t.json").string()}) {
-    const ProgramResult result =
-        run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:640",
-                       "--no-progress", "--trace", path});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-    EXPECT_NE(result.err.find("--trace " + path), std::string::npos) << result.err;
+    expect_failure_in_one_line(
+        run_syncopate(
+            as_words("train --model mlp --data synthetic:1x8x8:4:640 --no-progress --trace", path)),
+        1, {"--trace " + path});
   }
 }
 

@@ -5,47 +5,42 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 // Returns the flags of a run that takes about a second: 50,000 small samples and a small network.
-Arguments small_run(const ScratchDir& scratch, const std::string& name, Arguments more = {}) {
-  Arguments arguments{
-      "train",         "--model",   "mlp", "--data",    "synthetic:1x8x8:4",
-      "--no-progress", "--threads", "1",   "--metrics", scratch / (name + ".jsonl")};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+Arguments small_run(const TemporaryFolder& scratch, const std::string& name,
+                    const Arguments& more = {}) {
+  return as_words("train --model mlp --data synthetic:1x8x8:4 --no-progress --threads 1 --metrics",
+                  scratch / (name + ".jsonl"), more);
 }
 
-std::string weights_hash(const ScratchDir& scratch, const std::string& name, Arguments more) {
-  const ProgramResult result = run_syncopate(small_run(scratch, name, std::move(more)));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+std::string weights_hash(const TemporaryFolder& scratch, const std::string& name, Arguments more) {
+  successful(run_syncopate(small_run(scratch, name, std::move(more))));
   return summary_of(scratch / (name + ".jsonl")).at("weights_hash");
 }
 
 TEST(TrainProgram, LearnsASmallDataSet) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const ProgramResult result =
-      run_syncopate(small_run(scratch, "m", {"--steps", "400", "--log-every", "20"}));
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+      successful(run_syncopate(small_run(scratch, "m", {"--steps", "400", "--log-every", "20"})));
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 20U);
   EXPECT_LT(steps.back().at("loss"), 0.5 * steps.front().at("loss").get<double>());
   // Random guessing between four classes has an accuracy of 0.25.
   EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.5);
-  EXPECT_NE(result.out.find("test accuracy"), std::string::npos) << result.out;
+  EXPECT_TRUE(contains(result.out, "test accuracy"));
 }
 
 TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // Two epochs of 781 batches give three step lines, one for each 500 steps, and one line at the
   // end.
-  ASSERT_EQ(
-      run_syncopate(small_run(scratch, "m", {"--epochs", "2", "--log-every", "500"})).exit_code, 0);
+  successful(run_syncopate(small_run(scratch, "m", {"--epochs", "2", "--log-every", "500"})));
   const auto lines = metrics_lines(scratch / "m.jsonl");
   const auto evaluations = metrics_lines(scratch / "m.jsonl", "eval");
   const auto summary = summary_of(scratch / "m.jsonl");
@@ -88,10 +83,8 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
 }
 
 TEST(TrainProgram, EvaluatesAtTheGivenStepInterval) {
-  const ScratchDir scratch;
-  ASSERT_EQ(run_syncopate(small_run(scratch, "m", {"--steps", "70", "--eval-every-steps", "30"}))
-                .exit_code,
-            0);
+  const TemporaryFolder scratch;
+  successful(run_syncopate(small_run(scratch, "m", {"--steps", "70", "--eval-every-steps", "30"})));
   std::vector<std::int64_t> steps;
   for (const auto& line : metrics_lines(scratch / "m.jsonl", "eval"))
     steps.push_back(line.at("step"));
@@ -99,23 +92,20 @@ TEST(TrainProgram, EvaluatesAtTheGivenStepInterval) {
 }
 
 TEST(TrainProgram, EvaluatesNeverWithAnIntervalOfZero) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const Arguments& strategy :
-       {Arguments{},
-        Arguments{"--strategy", "central-storage", "--consistency", "async", "--replicas", "2"}}) {
-    Arguments more{"--epochs", "1", "--eval-every", "0"};
-    more.insert(more.end(), strategy.begin(), strategy.end());
-    const ProgramResult result = run_syncopate(small_run(scratch, "m", more));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+       {Arguments{}, as_words("--strategy central-storage --consistency async --replicas 2")}) {
+    Arguments more = as_words("--epochs 1 --eval-every 0", strategy);
+    const ProgramResult result = successful(run_syncopate(small_run(scratch, "m", more)));
     EXPECT_TRUE(metrics_lines(scratch / "m.jsonl", "eval").empty());
     EXPECT_TRUE(summary_of(scratch / "m.jsonl").at("test_accuracy").is_null());
-    EXPECT_EQ(result.out.find("test accuracy"), std::string::npos) << result.out;
-    EXPECT_NE(result.out.find("weights hash"), std::string::npos) << result.out;
+    EXPECT_FALSE(contains(result.out, "test accuracy"));
+    EXPECT_TRUE(contains(result.out, "weights hash"));
   }
 }
 
 TEST(TrainProgram, ContinuesWhenItsOutputIsNotRead) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // stderr is a pipe without a reader: opening the pipe waits for a reader, which exits at once.
   Arguments command{"/bin/sh", "-c",
                     "mkfifo \"$1\"; : <\"$1\" & exec 2>\"$1\"; wait; shift; exec \"$@\"", "sh",
@@ -123,36 +113,32 @@ TEST(TrainProgram, ContinuesWhenItsOutputIsNotRead) {
   for (const std::string& word : syncopate_command(small_run(scratch, "m", {"--steps", "5"}))) {
     command.push_back(word);
   }
-  const ProgramResult result = RunningProgram(command).wait();
+  const ProgramResult result = run_program(command);
   EXPECT_EQ(result.exit_code, 0) << "ended by signal " << result.ended_by_signal;
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 5);
 }
 
 TEST(TrainProgram, GivesTheSameBitsTwiceAndOtherBitsForAnotherSeed) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Arguments run{"--steps", "200", "--deterministic", "--threads", "2"};
   const std::string first = weights_hash(scratch, "a", run);
   EXPECT_EQ(weights_hash(scratch, "b", run), first);
-  EXPECT_NE(weights_hash(scratch, "c", {"--steps", "200", "--threads", "2", "--seed", "2"}), first);
+  EXPECT_NE(weights_hash(scratch, "c", as_words("--steps 200 --threads 2 --seed 2")), first);
 }
 
 TEST(TrainProgram, GivesTheSameBitsForAnyNumberOfInputThreads) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::string one = weights_hash(scratch, "a", {"--steps", "200", "--input-threads", "1"});
   EXPECT_EQ(weights_hash(scratch, "b", {"--steps", "200", "--input-threads", "2"}), one);
-  EXPECT_EQ(
-      weights_hash(scratch, "c", {"--steps", "200", "--input-threads", "3", "--prefetch", "7"}),
-      one);
+  EXPECT_EQ(weights_hash(scratch, "c", as_words("--steps 200 --input-threads 3 --prefetch 7")),
+            one);
 }
 
 TEST(TrainProgram, FollowsTheScheduleFromWarmUpToTheEnd) {
-  const ScratchDir scratch;
-  ASSERT_EQ(
-      run_syncopate(small_run(scratch, "m",
-                              {"--steps", "100", "--log-every", "1", "--learning-rate", "0.01",
-                               "--lr-schedule", "cosine", "--warmup-epochs", "0.0128"}))
-          .exit_code,
-      0);
+  const TemporaryFolder scratch;
+  successful(run_syncopate(small_run(scratch, "m",
+                                     as_words("--steps 100 --log-every 1 --learning-rate 0.01 "
+                                              "--lr-schedule cosine --warmup-epochs 0.0128"))));
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 100U);
   EXPECT_NEAR(steps[0].at("learning_rate"), 0.0001,
@@ -162,13 +148,12 @@ TEST(TrainProgram, FollowsTheScheduleFromWarmUpToTheEnd) {
 }
 
 TEST(TrainProgram, TrainsWithEveryOptimizer) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
     const std::string name = optimizer;
-    const ProgramResult result = run_syncopate(small_run(
+    successful(run_syncopate(small_run(
         scratch, name,
-        {"--steps", "300", "--log-every", "50", "--optimizer", name, "--weight-decay", "1e-4"}));
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+        as_words("--steps 300 --log-every 50 --optimizer", name, "--weight-decay 1e-4"))));
     const auto steps = metrics_lines(scratch / (name + ".jsonl"), "step");
     EXPECT_LT(steps.back().at("loss"), steps.front().at("loss")) << name;
   }

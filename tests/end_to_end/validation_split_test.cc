@@ -4,18 +4,19 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-const Arguments kSplit{"--model", "mlp",     "--data", "synthetic:1x8x8:4:500", "--split",
-                       "val=0.2", "--steps", "40",     "--eval-every-steps",    "20"};
+const Arguments kSplit = as_words(
+    "--model mlp --data synthetic:1x8x8:4:500 --split val=0.2 --steps 40 --eval-every-steps 20");
 
 struct Under {
   const char* name;
@@ -49,30 +50,26 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameters) { return std::string(parameters.param.name); });
 
 TEST(ACheckpointOfASplit, IsEvaluatedAndResumedWithItsSplitOnly) {
-  const ScratchDir scratch;
-  const Arguments run =
-      Arguments{"train",        "--no-progress", "--threads",        "1", "--checkpoint-dir",
-                scratch / "ck", "--metrics",     scratch / "m.jsonl"} +
-      kSplit;
-  ASSERT_EQ(run_syncopate(run).exit_code, 0);
+  const TemporaryFolder scratch;
+  const Arguments run = as_words("train --no-progress --threads 1 --checkpoint-dir", scratch / "ck",
+                                 "--metrics", scratch / "m.jsonl") +
+                        kSplit;
+  successful(run_syncopate(run));
   const auto summary = summary_of(scratch / "m.jsonl");
-  const ProgramResult found = run_syncopate({"evaluate", "--json", "--threads", "1", "--checkpoint",
-                                             scratch / ("ck/" + names_in(scratch / "ck").back())});
-  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const ProgramResult found =
+      successful(run_syncopate(as_words("evaluate --json --threads 1 --checkpoint",
+                                        scratch / ("ck/" + names_in(scratch / "ck").back()))));
   EXPECT_EQ(nlohmann::json::parse(found.out).at("test_loss"), summary.at("test_loss"));
 
-  const ProgramResult other = run_syncopate(
-      {"train", "--no-progress", "--threads", "1", "--checkpoint-dir", scratch / "ck", "--resume",
-       "--model", "mlp", "--data", "synthetic:1x8x8:4:500", "--steps", "50"});
-  EXPECT_EQ(other.exit_code, 2) << other.err;
-  EXPECT_NE(other.err.find("with --split val=0.2, this run is without --split"), std::string::npos)
-      << other.err;
+  expect_failure(
+      run_syncopate(as_words("train --no-progress --threads 1 --checkpoint-dir", scratch / "ck",
+                             "--resume --model mlp --data synthetic:1x8x8:4:500 --steps 50")),
+      2, {"with --split val=0.2, this run is without --split"});
 }
 
 TEST(ASplitFlag, IsRefusedInOneLineWhenItIsNoFraction) {
-  const ProgramResult result = run_syncopate({"train", "--split", "0.1"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("--split 0.1: expected val=FRACTION"), std::string::npos) << result.err;
+  expect_failure(run_syncopate({"train", "--split", "0.1"}), 2,
+                 {"--split 0.1: expected val=FRACTION"});
 }
 
 }  // namespace

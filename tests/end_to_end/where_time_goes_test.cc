@@ -9,6 +9,8 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -17,8 +19,7 @@ const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:6400"};
 
 // Under each of these strategies, the other workers have to wait for a slow worker.
 const std::vector<Arguments> kInStep{
-    mirrored(2),
-    Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"},
+    mirrored(2), as_words("train --strategy central-storage --replicas 2 --share-devices"),
     multi_worker(2), parameter_servers({.workers = 2, .servers = 2}, {"--consistency", "sync"}),
     parameter_servers({.workers = 2, .servers = 1}, {"--consistency", "ssp"})};
 
@@ -33,20 +34,19 @@ class AJobOfTwo : public testing::TestWithParam<Arguments> {
 using AJobThatWaits = AJobOfTwo;
 
 TEST_P(AJobOfTwo, EndsAllTasksWhenItsTimeIsUp) {
-  const ProgramResult result =
-      runs_.train(GetParam(), kSmall + Arguments{"--epochs", "1000000", "--max-seconds", "1",
-                                                 "--service-time", "constant:5"});
+  const ProgramResult result = runs_.train(
+      GetParam(), kSmall + as_words("--epochs 1000000 --max-seconds 1 --service-time constant:5"));
   const nlohmann::json summary = runs_.summary();
   EXPECT_GT(summary.at("seconds"), 0.9);
   EXPECT_LT(summary.at("seconds"), 30.0) << "of a busy machine";
   EXPECT_GT(summary.at("test_accuracy"), 0.0) << result.err;
   EXPECT_EQ(runs_.evaluations().back().at("step"), summary.at("steps"));
-  EXPECT_EQ(result.err.find("stopped by"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "stopped by"));
 }
 
 TEST_P(AJobThatWaits, ReportsHowLongItWaitedForASlowWorker) {
-  runs_.train(GetParam(), kSmall + Arguments{"--steps", "60", "--service-time", "constant:4",
-                                             "--slow", "worker=1,factor=5"});
+  runs_.train(GetParam(),
+              kSmall + as_words("--steps 60 --service-time constant:4 --slow worker=1,factor=5"));
   std::vector<nlohmann::json> workers = runs_.lines("worker");
   ASSERT_EQ(workers.size(), 2U);
   if (workers[0].at("worker") == 1) std::swap(workers[0], workers[1]);
@@ -61,15 +61,16 @@ TEST_P(AJobThatWaits, ReportsHowLongItWaitedForASlowWorker) {
   EXPECT_LT(of_slow, slow_seconds - 0.9 * 0.020 * slow_steps);
 }
 
-INSTANTIATE_TEST_SUITE_P(Under, AJobOfTwo,
-                         testing::ValuesIn(std::vector<Arguments>{
-                             Arguments{"train"}, mirrored(2), multi_worker(2),
-                             parameter_servers({.workers = 2, .servers = 2}, {}),
-                             parameter_servers({.workers = 2, .servers = 1},
-                                               {"--consistency", "sync", "--backup-workers", "1"}),
-                             Arguments{"train", "--strategy", "central-storage", "--replicas", "2",
-                                       "--share-devices", "--consistency", "async"}}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Under, AJobOfTwo,
+    testing::ValuesIn(std::vector<Arguments>{
+        Arguments{"train"}, mirrored(2), multi_worker(2),
+        parameter_servers({.workers = 2, .servers = 2}, {}),
+        parameter_servers({.workers = 2, .servers = 1},
+                          {"--consistency", "sync", "--backup-workers", "1"}),
+        as_words(
+            "train --strategy central-storage --replicas 2 --share-devices --consistency async")}),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(Under, AJobThatWaits, testing::ValuesIn(kInStep), name_of);
 
 }  // namespace

@@ -2,7 +2,6 @@
 // header, bytes.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/golden/python_peer.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {

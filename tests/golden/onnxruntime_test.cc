@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/golden/python_peer.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {

@@ -13,7 +13,7 @@
 #include "tests/golden/golden_file.h"
 #include "tests/golden/python_peer.h"
 #include "tests/reference/random_case.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 #include "worker/checkpoint/keras_names.h"
 #include "worker/checkpoint/weights_file.h"
 

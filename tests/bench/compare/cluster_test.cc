@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -17,8 +20,8 @@ TEST(Clusters, StandForTheFlagsThatDescribeThem) {
   const std::vector<Cluster> clusters =
       parse_clusters({"equal,jitter", "slow-worker,slow-link"}, 8, 1.0);
   ASSERT_EQ(clusters.size(), 4U);
-  EXPECT_EQ(clusters[0].flags, (Words{"--service-time", "constant:1", "--link-delay", "50us",
-                                      "--link-rate", "10gbit"}));
+  EXPECT_EQ(clusters[0].flags,
+            as_words("--service-time constant:1 --link-delay 50us --link-rate 10gbit"));
   EXPECT_EQ(clusters[1].flags.at(1), "exponential:1");
   EXPECT_EQ(clusters[2].flags.at(3), "worker=7,factor=4");
   EXPECT_EQ(clusters[2].faults.slow.at(0).worker, 7);
@@ -58,12 +61,9 @@ TEST(Clusters, RefuseMistakesWithWhatToType) {
       {"mine{link-rate=fast}", "--link-rate"},
       {"equal,equal", "equal is named twice"}};
   for (const auto& [word, expected] : mistakes) {
-    try {
-      parse_clusters({word}, 4, 1.0);
-      FAIL() << word << " was taken";
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
-    }
+    EXPECT_TRUE(contains(
+        message_of<UsageError>([&, &word = word] { parse_clusters({word}, 4, 1.0); }), expected))
+        << word;
   }
 }
 

@@ -3,19 +3,20 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tests/support/as_words.h"
+
 namespace syncopate::test {
 
 Words compare(const std::filesystem::path& report, const Words& more) {
-  return Words{SYNCOPATE_BENCH, "compare",   "--model",       "mlp",
-               "--workers",     "2",         "--servers",     "1",
-               "--epochs",      "1",         "--seeds",       "1",
-               "--evaluations", "2",         "--no-progress", "--target-accuracy",
-               "0.5",           "--explain", "--report",      report} +
+  return as_words(SYNCOPATE_BENCH,
+                  "compare --model mlp --workers 2 --servers 1 --epochs 1 --seeds 1 --evaluations "
+                  "2 --no-progress --target-accuracy 0.5 --explain --report",
+                  report) +
          more;
 }
 
 ProgramResult run_compare(const std::filesystem::path& report, const Words& more) {
-  return RunningProgram(compare(report, more)).wait();
+  return run_program(compare(report, more));
 }
 
 Words split(const std::string& text, char separator) {

@@ -20,24 +20,25 @@
 #include "tests/bench/compare/compare_program.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/picture_folder.h"
 
 namespace syncopate::test {
 namespace {
 
 TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(scratch / "r", kSmall);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(scratch / "r", kSmall));
   for (const char* label : {"one-device", "multi-worker-mirrored", "parameter-server:async",
                             "parameter-server:ssp:3", "parameter-server:sync+backup:1"}) {
-    EXPECT_NE(read_text(scratch / "r" / "runs.csv").find(label), std::string::npos) << result.out;
+    EXPECT_TRUE(contains(read_text(scratch / "r" / "runs.csv"), label)) << result.out;
   }
   EXPECT_EQ(last_line(result.out),
             "Figure and method: " + (scratch / "r" / "report.html").string());
   EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
-  EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "failed"));
   cpu_set_t cpus;
   ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
   const std::string all_cpus = "one-device{threads=" + std::to_string(CPU_COUNT(&cpus)) + "}";
@@ -58,22 +59,21 @@ TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
 }
 
 TEST(Compare, TrainsTheOtherStrategiesOnRequest) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
-      scratch / "r", kSmall + Words{"--strategies", "mirrored,central-storage,pipeline"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
+      scratch / "r", kSmall + Words{"--strategies", "mirrored,central-storage,pipeline"}));
   for (const char* label : {"mirrored", "central-storage", "pipeline"}) {
-    EXPECT_NE(result.out.find(label), std::string::npos) << result.out;
+    EXPECT_TRUE(contains(result.out, label));
   }
-  EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "failed"));
 }
 
 TEST(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
-      scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored",
-                                    "--", "--learning-rate", "1e-9"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
+      scratch / "r",
+      kSmall +
+          as_words("--clock virtual --strategies one-device,mirrored -- --learning-rate 1e-9")));
   const auto kept = nlohmann::json::parse(read_text(scratch / "r" / "comparison.json"));
   EXPECT_TRUE(kept.at("answer").at("winners").empty()) << result.out;
   EXPECT_TRUE(std::ranges::any_of(kept.at("facts"), [](const auto& fact) {
@@ -82,41 +82,35 @@ TEST(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
 }
 
 TEST(Compare, ContinuesAfterAStrategyFailed) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // Asynchronous training does not repeat its results, so train refuses --deterministic.
-  const ProgramResult result = run_compare(
+  const ProgramResult result = successful(run_compare(
       scratch / "r",
-      kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("--deterministic"), std::string::npos)
-      << "why it failed: " << result.out;
-  EXPECT_NE(read_text(scratch / "r" / "runs.csv").find("mirrored"), std::string::npos);
+      kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"}));
+  EXPECT_TRUE(contains(result.out, "--deterministic")) << "why it failed: " << result.out;
+  EXPECT_TRUE(contains(read_text(scratch / "r" / "runs.csv"), "mirrored"));
 }
 
 TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path runs = scratch / "r" / "runs";
-  const Words command = compare(
-      scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time", "constant:20",
-                           "--strategies", "mirrored,parameter-server:async"});
+  const Words command =
+      compare(scratch / "r", as_words("--data synthetic:1x8x8:4:2048 --service-time constant:20 "
+                                      "--strategies mirrored,parameter-server:async"));
   {
     RunningProgram first(command);
     ASSERT_TRUE(first.wait_until_err_has("[1/2] mirrored"));
     first.send(SIGINT);
     const ProgramResult result = first.wait();
-    EXPECT_EQ(result.exit_code, 1) << result.err;
-    EXPECT_NE(result.err.find("the same command continues with the missing runs"),
-              std::string::npos)
-        << result.err;
+    expect_failure(result, 1, {"the same command continues with the missing runs"});
     EXPECT_EQ(result.out, "") << "nothing may read it after a request to stop";
     EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
   }
   EXPECT_TRUE(fs::exists(runs / "mirrored-seed1.jsonl"));
   EXPECT_FALSE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
   const auto written = fs::last_write_time(runs / "mirrored-seed1.jsonl");
-  const ProgramResult result = RunningProgram(command).wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("1 of 2 runs are there already"), std::string::npos) << result.err;
+  const ProgramResult result = successful(run_program(command));
+  EXPECT_TRUE(contains(result.err, "1 of 2 runs are there already"));
   // A run that other programs disturbed is trained again when the machine is quiet.
   if (result.err.find("[again ") == std::string::npos) {
     EXPECT_EQ(fs::last_write_time(runs / "mirrored-seed1.jsonl"), written);
@@ -125,11 +119,9 @@ TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
 }
 
 TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const char* report : {"a", "b"}) {
-    const ProgramResult result =
-        run_compare(scratch / report, kSmall + Words{"--clock", "virtual"});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+    successful(run_compare(scratch / report, kSmall + Words{"--clock", "virtual"}));
   }
   const auto names = names_in(scratch / "a" / "runs");
   EXPECT_EQ(names.size(), 5U);
@@ -141,34 +133,29 @@ TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
 }
 
 TEST(Compare, StartsFromTheWeightsOfInitFromUnderTheVirtualClock) {
-  const ScratchDir scratch;
-  const Words network{"--model", "mlp", "--threads", "1", "--epochs", "1"};
-  const ProgramResult before = run_syncopate(
-      Words{"train", "--checkpoint-dir", scratch / "run", "--seed", "7"} + network + kSmall);
-  ASSERT_EQ(before.exit_code, 0) << before.err;
+  const TemporaryFolder scratch;
+  const Words network = as_words("--model mlp --threads 1 --epochs 1");
+  successful(run_syncopate(Words{"train", "--checkpoint-dir", scratch / "run", "--seed", "7"} +
+                           network + kSmall));
   const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
-  const ProgramResult trained =
+  successful(
       run_syncopate(Words{"train", "--metrics", scratch / "m", "--batch-size-per-replica", "32"} +
-                    network + kSmall + init);
-  ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const ProgramResult compared =
-      run_compare(scratch / "r", kSmall +
-                                     Words{"--clock", "virtual", "--strategies",
-                                           "one-device,mirrored", "--", "--threads", "1"} +
-                                     init);
-  ASSERT_EQ(compared.exit_code, 0) << compared.err;
-  EXPECT_NE(compared.err.find("first values"), std::string::npos) << compared.err;
+                    network + kSmall + init));
+  const ProgramResult compared = successful(run_compare(
+      scratch / "r",
+      kSmall + as_words("--clock virtual --strategies one-device,mirrored -- --threads 1") + init));
+  EXPECT_TRUE(contains(compared.err, "first values"));
   const auto virtual_summary = summary_of(scratch / "r" / "runs" / "one-device-seed1.jsonl");
   EXPECT_EQ(virtual_summary["weights_hash"], summary_of(scratch / "m")["weights_hash"]);
 }
 
 TEST(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const char* clock : {"real", "virtual"}) {
     const ProgramResult result = run_compare(
         scratch / "r", kSmall + Words{"--clock", clock, "--", "--init-from", scratch / "absent"});
     EXPECT_NE(result.exit_code, 0);
-    EXPECT_NE(result.err.find((scratch / "absent").string()), std::string::npos) << result.err;
+    EXPECT_TRUE(contains(result.err, (scratch / "absent").string()));
     EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
     EXPECT_FALSE(fs::exists(scratch / "r")) << clock;
   }
@@ -176,16 +163,14 @@ TEST(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
 
 // The shared pictures have another size than those of the variant, which its runs open.
 TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   PictureFolder folder;
   folder.write_splits(21, 6);
   const Words data{"--data", folder.data_flag()};
   const Words sized = Words{"--model", "mlp", "--image-size", "12"} + data;
-  const ProgramResult before =
-      run_syncopate(Words{"train", "--checkpoint-dir", scratch / "run", "--steps", "1", "--threads",
-                          "1", "--batch-size", "4"} +
-                    sized);
-  ASSERT_EQ(before.exit_code, 0) << before.err;
+  successful(run_syncopate(
+      as_words("train --checkpoint-dir", scratch / "run", "--steps 1 --threads 1 --batch-size 4") +
+      sized));
   ProgramResult network = run_syncopate(Words{"network", "--json"} + sized);
   ASSERT_EQ(network.exit_code, 0) << network.err;
   const std::string input = "\"op\": \"input\"";
@@ -197,51 +182,47 @@ TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
   const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
   for (const auto& [model, more] : {std::pair<std::string, Words>{"mlp", init},
                                     {"file:" + (scratch / "net.json").string(), {}}}) {
-    const ProgramResult result =
-        run_compare(scratch / ("r" + std::to_string(more.size())),
-                    data +
-                        Words{"--model", model, "--batch-size-per-replica", "4", "--strategies",
-                              "one-device{image-size=12}", "--"} +
-                        train + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    successful(run_compare(
+        scratch / ("r" + std::to_string(more.size())),
+        data +
+            as_words("--model", model,
+                     "--batch-size-per-replica 4 --strategies one-device{image-size=12} --") +
+            train + more));
   }
 }
 
 TEST(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
       scratch / "r",
-      kSmall + Words{"--clock", "virtual", "--strategies", "one-device,parameter-server:async",
-                     "--", "--transport", "tcp", "--peer-timeout", "9", "--bucket-mb", "2"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("--transport, --bucket-mb, --peer-timeout change neither weights nor "
-                            "times under the virtual clock"),
-            std::string::npos)
-      << result.err;
+      kSmall + as_words("--clock virtual --strategies one-device,parameter-server:async -- "
+                        "--transport tcp --peer-timeout 9 --bucket-mb 2")));
+  EXPECT_TRUE(contains(result.err,
+                       "--transport, --bucket-mb, --peer-timeout change neither weights nor "
+                       "times under the virtual clock"));
   // A flag that changes nothing fails no run, either.
-  EXPECT_EQ(result.err.find("not applicable"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "not applicable"));
 }
 
 TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // The first run cannot write its metrics lines, because a folder has the path of that file.
   fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
   const ProgramResult result = run_compare(
       scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(result.ended_by_signal, 0);
-  EXPECT_NE(result.err.find("mirrored-seed1.lines"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "mirrored-seed1.lines"));
 }
 
 TEST(Compare, KillsAWorkerAndTheJobContinues) {
-  const ScratchDir scratch;
-  const ProgramResult result =
-      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
-                                       "constant:20", "--strategies", "parameter-server:async",
-                                       "--kill", "worker=1,at=200ms,restart=100ms"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  successful(
+      run_compare(scratch / "r",
+                  as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
+                           "parameter-server:async --kill worker=1,at=200ms,restart=100ms")));
   const std::string log = read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.log");
-  EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
+  EXPECT_TRUE(contains(log, "worker 1 was ended by signal 9"));
 }
 
 // Returns the value in seconds of one column, from the first line of the CSV that begins with
@@ -259,13 +240,12 @@ double seconds_in_csv(const fs::path& csv, const std::string& begin, int column)
 }
 
 TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   // The run has 64 steps of at least 20 ms. A worker is killed at 0.5 s and restarts after 1 s.
-  const ProgramResult result =
-      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
-                                       "constant:20", "--strategies", "multi-worker-mirrored",
-                                       "--kill", "worker=0,at=500ms,restart=1s"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  successful(
+      run_compare(scratch / "r",
+                  as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
+                           "multi-worker-mirrored --kill worker=0,at=500ms,restart=1s")));
   const std::string columns = read_text(scratch / "r" / "runs.csv");
   const std::vector<std::string> names = split(columns.substr(0, columns.find('\n')), ',');
   const auto at = std::ranges::find(names, "seconds") - names.begin();
@@ -274,33 +254,26 @@ TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
 }
 
 TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
-      scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
-                           "--strategies", "parameter-server:async,multi-worker-mirrored", "--kill",
-                           "worker=1,at=0s", "--kill", "worker=0,at=1000s"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("parameter-server:async, seed 1: test accuracy"), std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("multi-worker-mirrored, seed 1: failed: [worker 0] syncopate: rank 1"),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(result.out.find("the kill of worker 0 at 1000 s never took place"), std::string::npos)
-      << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
+      scratch / "r", as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 "
+                              "--strategies parameter-server:async,multi-worker-mirrored --kill "
+                              "worker=1,at=0s --kill worker=0,at=1000s")));
+  EXPECT_TRUE(contains(result.err, "parameter-server:async, seed 1: test accuracy",
+                       "multi-worker-mirrored, seed 1: failed: [worker 0] syncopate: rank 1"));
+  EXPECT_TRUE(contains(result.out, "the kill of worker 0 at 1000 s never took place"));
   const std::string output = in_one_line(result.out);
-  EXPECT_NE(output.find("--kill worker=0,at=1000s came after 1 of 2 variants had reached"),
-            std::string::npos)
+  EXPECT_TRUE(contains(output, "--kill worker=0,at=1000s came after 1 of 2 variants had reached"))
       << result.out;
-  EXPECT_EQ(output.find("--kill worker=1,at=0s came after"), std::string::npos) << result.out;
+  EXPECT_FALSE(contains(output, "--kill worker=1,at=0s came after")) << result.out;
 }
 
 TEST(Compare, HasOneClockForARestartedWorker) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
-      scratch / "r", Words{"--data", "synthetic:1x8x8:4:8192", "--service-time", "constant:20",
-                           "--strategies", "parameter-server:async", "--evaluations", "16",
-                           "--kill", "worker=0,at=300ms,restart=100ms"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  successful(run_compare(
+      scratch / "r",
+      as_words("--data synthetic:1x8x8:4:8192 --service-time constant:20 --strategies "
+               "parameter-server:async --evaluations 16 --kill worker=0,at=300ms,restart=100ms")));
   // Two workers train 256 batches; each batch takes 20 ms.
   std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
   double last = 0.0;
@@ -314,21 +287,19 @@ TEST(Compare, HasOneClockForARestartedWorker) {
 }
 
 TEST(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   std::vector<std::unique_ptr<RunningProgram>> others;
   for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
     others.push_back(std::make_unique<RunningProgram>(Words{"/bin/sh", "-c", "while :; do :; done"},
                                                       std::chrono::seconds(120)));
   }
-  const ProgramResult busy =
-      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time",
-                                       "constant:20", "--strategies", "mirrored"});
-  ASSERT_EQ(busy.exit_code, 0) << busy.err;
-  EXPECT_NE(busy.err.find(" samples/s (busy machine: others took "), std::string::npos) << busy.err;
-  EXPECT_NE(busy.err.find("the machine was busy during 1 run and still is"), std::string::npos)
-      << busy.err;
+  const ProgramResult busy = successful(run_compare(
+      scratch / "r",
+      as_words("--data synthetic:1x8x8:4:2048 --service-time constant:20 --strategies mirrored")));
+  EXPECT_TRUE(contains(busy.err, " samples/s (busy machine: others took ",
+                       "the machine was busy during 1 run and still is"));
   const std::string lines = read_text(scratch / "r" / "runs" / "mirrored-seed1.jsonl");
-  EXPECT_NE(lines.find("\"others_cpu_share\":0."), std::string::npos) << lines;
+  EXPECT_TRUE(contains(lines, "\"others_cpu_share\":0."));
 }
 
 // A made-up /proc/stat, which a program in a mount namespace of its own reads. Its time passes in
@@ -365,160 +336,133 @@ class MadeUpStat {
 };
 
 TEST(Compare, TrainsAgainWhatABusyMachineDisturbed) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path stat = scratch / "stat";
   const fs::path result = scratch / "r" / "runs" / "mirrored-seed1.jsonl";
   const MadeUpStat made_up(stat, result);
-  const Words in_namespace{"/usr/bin/unshare",
-                           "-rm",
-                           "/bin/sh",
-                           "-c",
-                           R"(mount --bind "$1" /proc/stat && shift && exec "$@")",
-                           "sh",
-                           stat};
-  if (RunningProgram(in_namespace + Words{"true"}).wait().exit_code != 0) {
+  const Words in_namespace =
+      as_words("/usr/bin/unshare -rm /bin/sh -c",
+               std::string(R"(mount --bind "$1" /proc/stat && shift && exec "$@")"), "sh", stat);
+  if (run_program(in_namespace + Words{"true"}).exit_code != 0) {
     GTEST_SKIP() << "needs permission to mount a file in a namespace of its own";
   }
-  const ProgramResult ended =
-      RunningProgram(
-          in_namespace +
-          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time",
-                                       "constant:20", "--strategies", "mirrored", "--seeds", "2"}))
-          .wait();
-  ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("samples/s (busy machine: others took "), std::string::npos)
-      << ended.err;
-  EXPECT_NE(ended.err.find("the machine was busy during 1 run; training again"), std::string::npos)
-      << ended.err;
-  EXPECT_NE(ended.err.find("[again 1/1] mirrored, seed 1: test accuracy"), std::string::npos)
-      << ended.err;
-  EXPECT_NE(read_text(result).find("\"others_cpu_share\":0.0}"), std::string::npos)
-      << read_text(result);
+  const ProgramResult ended = successful(
+      run_program(in_namespace +
+                  compare(scratch / "r", as_words("--data synthetic:1x8x8:4:2048 --service-time "
+                                                  "constant:20 --strategies mirrored --seeds 2"))));
+  EXPECT_TRUE(contains(ended.err, "samples/s (busy machine: others took ",
+                       "the machine was busy during 1 run; training again",
+                       "[again 1/1] mirrored, seed 1: test accuracy"));
+  EXPECT_TRUE(contains(read_text(result), "\"others_cpu_share\":0.0}"));
 }
 
 TEST(Compare, TriesFailedRunsAgain) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Words command = compare(
       scratch / "r",
       kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"});
-  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
-  const ProgramResult again = RunningProgram(command).wait();
-  EXPECT_EQ(again.exit_code, 0);
-  EXPECT_NE(again.err.find("1 run failed before and will be tried again"), std::string::npos)
-      << again.err;
-  EXPECT_NE(again.err.find("[2/2] central-storage:async, seed 1: failed"), std::string::npos)
-      << again.err;
+  successful(run_program(command));
+  const ProgramResult again = successful(run_program(command));
+  EXPECT_TRUE(contains(again.err, "1 run failed before and will be tried again",
+                       "[2/2] central-storage:async, seed 1: failed"));
 }
 
 TEST(Compare, TrainsTheBitsOfAPipelineUnderBothClocks) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   std::vector<std::string> hashes;
   for (const char* clock : {"real", "virtual"}) {
-    const ProgramResult result = run_compare(
-        scratch / clock,
-        kSmall + Words{"--strategies", "pipeline:3", "--clock", clock, "--link-delay", "1ms"});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+    const ProgramResult result =
+        successful(run_compare(scratch / clock, kSmall + as_words("--strategies pipeline:3 --clock",
+                                                                  clock, "--link-delay 1ms")));
+    EXPECT_FALSE(contains(result.err, "failed"));
     const std::string lines = read_text(scratch / clock / "runs" / "pipeline_3-seed1.jsonl");
     const std::size_t begin = lines.find("\"weights_hash\":");
     ASSERT_NE(begin, std::string::npos) << lines;
     hashes.push_back(lines.substr(begin, lines.find(',', begin) - begin));
     // Of three micro-batches in two stages one waits for the way there and back, and the reports at
     // the end of the step for two messages.
-    EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.00"), std::string::npos);
+    EXPECT_TRUE(contains(lines, "\"predicted_communication_seconds\":0.00"));
   }
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
 TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
       scratch / "r",
-      kSmall + Words{"--strategies", "mirrored,multi-worker-mirrored,parameter-server:async",
-                     "--link-delay", "2ms", "--link-rate", "1gbit"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+      kSmall + as_words("--strategies mirrored,multi-worker-mirrored,parameter-server:async "
+                        "--link-delay 2ms --link-rate 1gbit")));
+  EXPECT_FALSE(contains(result.err, "failed"));
   const auto log_of = [&](const std::string& run) {
     return read_text(scratch / "r" / "runs" / (run + "-seed1.log"));
   };
   const std::string slowed = "links slowed on purpose: 2 ms one way, 125 MB/s each way";
   for (const char* run : {"multi-worker-mirrored", "parameter-server_async"}) {
-    EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
+    EXPECT_TRUE(contains(log_of(run), slowed));
   }
-  EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
-  EXPECT_NE(in_one_line(result.out).find("--link-delay 2ms --link-rate 1gbit"), std::string::npos)
+  EXPECT_FALSE(contains(log_of("mirrored"), slowed));
+  EXPECT_TRUE(contains(in_one_line(result.out), "--link-delay 2ms --link-rate 1gbit"))
       << result.out;
-  EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
-            std::string::npos);
+  EXPECT_TRUE(contains(read_text(scratch / "r" / "report.html"), "predicted from the link"));
   // The predicted communication of a step is 2 ms of link delay for the gradient, 2 ms for the
   // values, and the short time that their bytes take.
   const std::string lines =
       read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
-  EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.004"), std::string::npos)
-      << lines.substr(0, 400);
+  EXPECT_TRUE(contains(lines, "\"predicted_communication_seconds\":0.004")) << lines.substr(0, 400);
 }
 
 TEST(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_compare(
-      scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
-                           "--strategies", "mirrored,parameter-server:sync,parameter-server:async",
-                           "--join", "worker=1,at=500ms"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_compare(
+      scratch / "r",
+      as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
+               "mirrored,parameter-server:sync,parameter-server:async --join worker=1,at=500ms")));
   for (const char* run : {"mirrored", "parameter-server_sync"}) {
     const std::string log = read_text(scratch / "r" / "runs" / (run + std::string("-seed1.log")));
-    EXPECT_NE(log.find("has a fixed number of workers"), std::string::npos) << log;
+    EXPECT_TRUE(contains(log, "has a fixed number of workers"));
   }
-  EXPECT_NE(result.out.find("failed, seed 1: syncopate: --join worker=1,at=0.5s"),
-            std::string::npos)
+  EXPECT_TRUE(contains(result.out, "failed, seed 1: syncopate: --join worker=1,at=0.5s"))
       << "why it failed: " << result.out;
   const std::string lines =
       read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
-  EXPECT_NE(lines.find("\"event\":\"worker\",\"worker\":1"), std::string::npos) << lines;
+  EXPECT_TRUE(contains(lines, "\"event\":\"worker\",\"worker\":1"));
 }
 
 TEST(Compare, ReplaysWhatARealJobRecorded) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Words launch = split(
       "launch --workers 3 --servers 2 -- train --strategy parameter-server --model mlp "
       "--batch-size-per-replica 16 --epochs 2 --threads 1 --no-progress --record",
       ' ');
-  const ProgramResult trained = run_syncopate(launch + Words{scratch / "order"} + kSmall);
-  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const ProgramResult trained =
+      successful(run_syncopate(launch + Words{scratch / "order"} + kSmall));
   const std::size_t at = trained.out.find("weights hash");
   ASSERT_NE(at, std::string::npos) << trained.out;
   const std::string hash = trained.out.substr(at, trained.out.find('\n', at) - at);
-  const ProgramResult replayed =
-      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall)
-          .wait();
-  ASSERT_EQ(replayed.exit_code, 0) << replayed.err;
-  EXPECT_NE(replayed.out.find(hash), std::string::npos) << hash << " was expected, found\n"
-                                                        << replayed.out;
-  const ProgramResult none =
-      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "other"} + kSmall)
-          .wait();
-  EXPECT_EQ(none.exit_code, 2) << none.err;
-  EXPECT_NE(none.err.find("other.shard0"), std::string::npos) << none.err;
+  const ProgramResult replayed = successful(
+      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall));
+  EXPECT_TRUE(contains(replayed.out, hash)) << hash << " was expected, found\n" << replayed.out;
+  expect_failure(
+      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "other"} + kSmall), 2,
+      {"other.shard0"});
 }
 
 TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
-  const ScratchDir scratch;
-  const ProgramResult result =
-      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("left out: parameter-server:sync+backup:1"), std::string::npos)
-      << result.err;
-  EXPECT_NE(result.out.find("parameter-server:ssp:3"), std::string::npos) << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(
+      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"}));
+  EXPECT_TRUE(contains(result.err, "left out: parameter-server:sync+backup:1"));
+  EXPECT_TRUE(contains(result.out, "parameter-server:ssp:3"));
 }
 
 TEST(Compare, KeepsTheCommandWithShellQuotes) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path folder = scratch / "a folder";
-  const Words command = compare(
-      folder, kSmall + Words{"--clock", "virtual", "--seeds", "1", "--strategies", "one-device"});
-  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
-  EXPECT_NE(read_text(folder / "comparison.json").find("--report '" + folder.string() + "'"),
-            std::string::npos);
+  const Words command =
+      compare(folder, kSmall + as_words("--clock virtual --seeds 1 --strategies one-device"));
+  successful(run_program(command));
+  EXPECT_TRUE(
+      contains(read_text(folder / "comparison.json"), "--report '" + folder.string() + "'"));
 }
 
 }  // namespace

@@ -16,6 +16,8 @@
 #include "models/base/environment.h"
 #include "models/base/errors.h"
 #include "tests/bench/virtual_clock/virtual_case.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -138,12 +140,8 @@ Summary train_with(const Setting& setting) {
 }
 
 std::string refusal_of(const CompareOptions& options) {
-  try {
-    require_virtual(options.shared, options.variants.front());
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<UsageError>(
+      [&] { require_virtual(options.shared, options.variants.front()); });
 }
 
 void expect_answer(const std::string& flag, const Case& asked) {
@@ -154,7 +152,7 @@ void expect_answer(const std::string& flag, const Case& asked) {
   const std::string refusal = refusal_of(setting.options);
   if (asked.answer == kRefused) {
     EXPECT_EQ(refusal.find(flag + " " + asked.value), 0U) << refusal;
-    EXPECT_NE(refusal.find("leave it out"), std::string::npos) << refusal;
+    EXPECT_TRUE(contains(refusal, "leave it out"));
     return;
   }
   EXPECT_EQ(refusal, "");

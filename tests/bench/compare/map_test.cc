@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "tests/bench/compare/compare_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -18,14 +20,13 @@ namespace {
 const Words kVariants{"--strategies", "one-device,mirrored,parameter-server:async"};
 
 TEST(MapOfStrategies, ComparesTheSameVariantsOnEachCluster) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path dir = scratch / "m";
   const Words command =
       kSmall + kVariants + Words{"--clusters", "equal,jitter,mine{slow-worker=3x}"};
-  const ProgramResult result = run_compare(dir, command);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(run_compare(dir, command));
   EXPECT_EQ(last_line(result.out), "Figure and method: " + (dir / "report.html").string());
-  EXPECT_NE(result.out.find("On the cluster mine:"), std::string::npos) << result.out;
+  EXPECT_TRUE(contains(result.out, "On the cluster mine:"));
   for (const char* cluster : {"equal", "jitter", "mine"}) {
     EXPECT_EQ(names_in(dir / cluster / "runs").size(), 3U);
     EXPECT_TRUE(fs::exists(dir / cluster / "report.html"));
@@ -33,122 +34,105 @@ TEST(MapOfStrategies, ComparesTheSameVariantsOnEachCluster) {
   for (const char* file : {"report.html", "map.svg", "map.csv", "map.json"}) {
     EXPECT_TRUE(fs::exists(dir / file)) << file;
   }
-  const ProgramResult again = RunningProgram({SYNCOPATE_BENCH, "report", dir, "--explain"}).wait();
-  EXPECT_EQ(again.exit_code, 0) << again.err;
+  const ProgramResult again =
+      successful(run_program({SYNCOPATE_BENCH, "report", dir, "--explain"}));
   // A command that trains nothing does not know how long a run takes.
   const auto without_minutes = [](const std::string& text) {
     return std::regex_replace(text, std::regex(" \\(about [0-9]+ minutes?\\)"), "");
   };
   EXPECT_EQ(without_minutes(again.out), without_minutes(result.out));
-  const ProgramResult brief = RunningProgram({SYNCOPATE_BENCH, "report", dir}).wait();
-  EXPECT_EQ(brief.out.find("On the cluster"), std::string::npos) << brief.out;
-  EXPECT_NE(brief.out.find("(or --explain)"), std::string::npos) << brief.out;
+  const ProgramResult brief = run_program({SYNCOPATE_BENCH, "report", dir});
+  EXPECT_FALSE(contains(brief.out, "On the cluster"));
+  EXPECT_TRUE(contains(brief.out, "(or --explain)"));
 }
 
 TEST(MapOfStrategies, GoesOnWhereItWasInterrupted) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path dir = scratch / "m";
   const Words command = kSmall + kVariants + Words{"--clusters", "equal,jitter"};
-  ASSERT_EQ(run_compare(dir, command).exit_code, 0);
+  successful(run_compare(dir, command));
   const fs::path run = dir / "jitter" / "runs" / "mirrored-seed1.jsonl";
   const std::string before = read_text(run);
   fs::remove(run);
-  const ProgramResult result = run_compare(dir, command);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("5 of 6 runs are there already"), std::string::npos) << result.err;
+  const ProgramResult result = successful(run_compare(dir, command));
+  EXPECT_TRUE(contains(result.err, "5 of 6 runs are there already"));
   EXPECT_EQ(read_text(run), before);
-  const ProgramResult more =
-      run_compare(dir, kSmall + kVariants + Words{"--clusters", "equal,jitter,slow-link"});
-  EXPECT_EQ(more.exit_code, 0) << more.err;
-  EXPECT_NE(more.err.find("6 of 9 runs are there already"), std::string::npos) << more.err;
+  const ProgramResult more = successful(
+      run_compare(dir, kSmall + kVariants + Words{"--clusters", "equal,jitter,slow-link"}));
+  EXPECT_TRUE(contains(more.err, "6 of 9 runs are there already"));
 }
 
 TEST(MapOfStrategies, RefusesAFolderOfAnotherComparison) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path dir = scratch / "m";
   const Words map = kSmall + kVariants + Words{"--clusters", "equal,jitter"};
-  ASSERT_EQ(run_compare(dir, map).exit_code, 0);
-  const ProgramResult other = run_compare(dir, kSmall + kVariants + Words{"--clusters", "equal"});
-  EXPECT_EQ(other.exit_code, 2);
-  EXPECT_NE(other.err.find("the cluster jitter, which this command leaves out"), std::string::npos)
-      << other.err;
-  const ProgramResult plain = run_compare(dir, kSmall + kVariants + Words{"--clock", "virtual"});
-  EXPECT_EQ(plain.exit_code, 2);
-  EXPECT_NE(plain.err.find("has a comparison on several clusters"), std::string::npos) << plain.err;
-  ASSERT_EQ(
-      run_compare(dir, kSmall + kVariants + Words{"--clock", "virtual", "--replace"}).exit_code, 0);
+  successful(run_compare(dir, map));
+  expect_failure(run_compare(dir, kSmall + kVariants + Words{"--clusters", "equal"}), 2,
+                 {"the cluster jitter, which this command leaves out"});
+  expect_failure(run_compare(dir, kSmall + kVariants + Words{"--clock", "virtual"}), 2,
+                 {"has a comparison on several clusters"});
+  successful(run_compare(dir, kSmall + kVariants + Words{"--clock", "virtual", "--replace"}));
   EXPECT_FALSE(fs::exists(dir / "map.json"));
   EXPECT_EQ(names_in(dir / "runs").size(), 3U);
-  const ProgramResult back = run_compare(dir, map);
-  EXPECT_EQ(back.exit_code, 2);
-  EXPECT_NE(back.err.find("has a comparison on one cluster"), std::string::npos) << back.err;
+  expect_failure(run_compare(dir, map), 2, {"has a comparison on one cluster"});
 }
 
 // Makes the map say that its step time was measured, which tests cannot count on.
 void pretend_measured(const fs::path& dir) {
   std::string text = read_text(dir / "map.json");
   const std::string given = R"("source": "given")";
-  ASSERT_NE(text.find(given), std::string::npos) << text;
+  ASSERT_TRUE(contains(text, given));
   text.replace(text.find(given), given.size(), R"("source": "measured")");
   std::ofstream(dir / "map.json") << text;
 }
 
 TEST(MapOfStrategies, GoesOnWithTheStepTimeThatItMeasured) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path dir = scratch / "m";
   const Words map = kSmall + kVariants + Words{"--clusters", "equal,jitter"};
   const Words measure = map + Words{"--step-time", "measure"};
-  ASSERT_EQ(run_compare(dir, map + Words{"--step-time", "0.83"}).exit_code, 0);
+  successful(run_compare(dir, map + Words{"--step-time", "0.83"}));
   pretend_measured(dir);
   const fs::path run = dir / "jitter" / "runs" / "mirrored-seed1.jsonl";
   const std::string before = read_text(run);
   for (const Words& more : {Words{}, Words{"--replace"}}) {
     fs::remove(run);
-    const ProgramResult result = run_compare(dir, measure + more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(
-        in_one_line(result.err)
-            .find("step time 0.83 ms, measured (stored in " + (dir / "map.json").string() + ")"),
-        std::string::npos)
+    const ProgramResult result = successful(run_compare(dir, measure + more));
+    EXPECT_TRUE(contains(in_one_line(result.err), "step time 0.83 ms, measured (stored in " +
+                                                      (dir / "map.json").string() + ")"))
         << result.err;
-    EXPECT_NE(result.err.find("5 of 6 runs are there already"), std::string::npos) << result.err;
+    EXPECT_TRUE(contains(result.err, "5 of 6 runs are there already"));
     EXPECT_EQ(read_text(run), before);
   }
   const ProgramResult other = run_compare(dir, map + Words{"--step-time", "0.84"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_NE(other.err.find("has a map with the step time 0.83 ms, measured, not 0.84 ms; choose "
-                           "another folder"),
-            std::string::npos)
-      << other.err;
+  EXPECT_TRUE(contains(other.err,
+                       "has a map with the step time 0.83 ms, measured, not 0.84 ms; choose "
+                       "another folder"));
   EXPECT_EQ(std::count(other.err.begin(), other.err.end(), '\n'), 1) << other.err;
   const ProgramResult wider = run_compare(dir, measure + Words{"--workers", "3"});
   EXPECT_EQ(wider.exit_code, 2) << "the step time fits, but the workers do not";
-  EXPECT_NE(wider.err.find("has another comparison"), std::string::npos) << wider.err;
+  EXPECT_TRUE(contains(wider.err, "has another comparison"));
 }
 
 TEST(MapOfStrategies, FindsTheFolderWithItsMeasuredStepTimeWithoutReport) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   fs::create_directories(scratch / "here");
   const auto run_here = [&](const std::string& step_time) {
     Words words =
         compare("", kSmall + kVariants + Words{"--clusters", "equal", "--step-time", step_time});
     const auto report = std::ranges::find(words, "--report");
     words.erase(report, report + 2);
-    return RunningProgram(
-               Words{"/bin/sh", "-c", R"(cd "$1" && shift && exec "$@")", "sh", scratch / "here"} +
-               words)
-        .wait();
+    return run_program(
+        Words{"/bin/sh", "-c", R"(cd "$1" && shift && exec "$@")", "sh", scratch / "here"} + words);
   };
-  ASSERT_EQ(run_here("1.5").exit_code, 0);
-  ASSERT_EQ(run_here("0.83").exit_code, 0);
+  successful(run_here("1.5"));
+  successful(run_here("0.83"));
   pretend_measured(scratch / "here" / "map-2");
   const fs::path run = scratch / "here" / "map-2" / "equal" / "runs" / "mirrored-seed1.jsonl";
   fs::remove(run);
-  const ProgramResult result = run_here("measure");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("step time 0.83 ms, measured (stored in map-2/map.json)"),
-            std::string::npos)
-      << result.err;
+  const ProgramResult result = successful(run_here("measure"));
+  EXPECT_TRUE(contains(result.err, "step time 0.83 ms, measured (stored in map-2/map.json)"));
   EXPECT_TRUE(fs::exists(run));
 }
 
@@ -164,10 +148,10 @@ std::vector<double> milliseconds_in(const std::string& text) {
 
 // On a busy machine the two measurements differ, and the command is refused.
 TEST(MapOfStrategies, MeasuresTheStepTimeOrRefusesTwoThatDiffer) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const fs::path dir = scratch / "m";
-  const Words map = kSmall + Words{"--strategies", "one-device,mirrored", "--clusters",
-                                   "equal",        "--step-time",         "measure"};
+  const Words map =
+      kSmall + as_words("--strategies one-device,mirrored --clusters equal --step-time measure");
   const ProgramResult result = run_compare(dir, map);
   const std::vector<double> times = milliseconds_in(in_one_line(result.err));
   if (result.exit_code == 2) {
@@ -180,14 +164,13 @@ TEST(MapOfStrategies, MeasuresTheStepTimeOrRefusesTwoThatDiffer) {
   }
   ASSERT_EQ(result.exit_code, 0) << result.err;
   ASSERT_FALSE(times.empty()) << result.err;
-  const ProgramResult again = run_compare(dir, map);
-  EXPECT_EQ(again.exit_code, 0) << again.err;
+  const ProgramResult again = successful(run_compare(dir, map));
   EXPECT_EQ(milliseconds_in(in_one_line(again.err)), times) << again.err;
-  EXPECT_NE(again.err.find("2 of 2 runs are there already"), std::string::npos) << again.err;
+  EXPECT_TRUE(contains(again.err, "2 of 2 runs are there already"));
 }
 
 TEST(MapOfStrategies, RefusesMistakesWithOneLine) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::pair<Words, const char*> mistakes[] = {
       {{"--clusters", "eqal"}, "expected equal, jitter"},
       {{"--clusters", "mine{}"}, "expected flags in braces"},
@@ -202,10 +185,7 @@ TEST(MapOfStrategies, RefusesMistakesWithOneLine) {
        "expected milliseconds above 0, or measure"},
       {{"--slow-worker", "4"}, "expected a factor such as 4x"}};
   for (const auto& [words, expected] : mistakes) {
-    const ProgramResult result = run_compare(scratch / "r", kSmall + words);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    expect_failure_in_one_line(run_compare(scratch / "r", kSmall + words), 2, {expected});
   }
 }
 

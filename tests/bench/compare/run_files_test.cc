@@ -15,6 +15,8 @@
 #include "bench/compare/run_plan.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/two_variants.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -47,13 +49,10 @@ struct Planned {
   }
   // Returns why the folder refuses the comparison; "" if it does not.
   std::string refusal(const fs::path& dir) const {
-    try {
+    return message_if_thrown<UsageError>([&] {
       RunFiles files(dir);
       begin(files);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    });
   }
 
   CompareOptions options;
@@ -127,7 +126,7 @@ TEST_F(RunFilesTest, KeepWhatOtherProcessesTookAndWhere) {
   train(files, planned.runs[0]);
   files.finish(planned.runs[0], {.others_cpu_share = 0.41});
   EXPECT_EQ(read_run(files.result(planned.runs[0]))->others_cpu_share, 0.41);
-  EXPECT_NE(content_of(files.result(planned.runs[0])).find(R"("host":"n1")"), std::string::npos);
+  EXPECT_TRUE(contains(content_of(files.result(planned.runs[0])), R"("host":"n1")"));
 }
 
 TEST_F(RunFilesTest, HaveTheUpdatesOfTheWarmUp) {
@@ -182,10 +181,9 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
     CompareOptions options = a_comparison();
     change(options);
     const std::string error = Planned(options).refusal(dir_);
-    EXPECT_NE(error.find(words), std::string::npos) << words << " was expected in: " << error;
-    EXPECT_NE(error.find("has another comparison, 2 runs of 2 variants: "), std::string::npos)
-        << error;
-    EXPECT_NE(error.find("choose another folder, or add --replace"), std::string::npos) << error;
+    EXPECT_TRUE(contains(error, words)) << words << " was expected in: " << error;
+    EXPECT_TRUE(contains(error, "has another comparison, 2 runs of 2 variants: ",
+                         "choose another folder, or add --replace"));
     EXPECT_EQ(content_of(dir_ / "comparison.json"), before) << words;
 
     std::ofstream(dir_ / "report.html") << "the page";
@@ -236,7 +234,7 @@ TEST_F(RunFilesTest, RefuseAnotherNetworkFileUnderTheSamePath) {
   train_first(Planned(options), 1, dir_ / "runs");
   EXPECT_EQ(Planned(options).refusal(dir_ / "runs"), "");
   std::ofstream(network) << "another";
-  EXPECT_NE(Planned(options).refusal(dir_ / "runs").find("network file"), std::string::npos);
+  EXPECT_TRUE(contains(Planned(options).refusal(dir_ / "runs"), "network file"));
 }
 
 TEST_F(RunFilesTest, TakeMoreSeedsAndMoreVariants) {
@@ -257,8 +255,8 @@ TEST_F(RunFilesTest, RefuseFewerSeedsThanTheyHave) {
   train_first(Planned(a_comparison()), 4, dir_);
   CompareOptions options = a_comparison();
   options.seeds = 1;
-  EXPECT_NE(Planned(options).refusal(dir_).find("this command leaves out mirrored with seed 2"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(Planned(options).refusal(dir_), "this command leaves out mirrored with seed 2"));
 }
 
 TEST_F(RunFilesTest, RefuseAnotherComparisonOfWhichOnlyTheDescriptionIsThere) {
@@ -268,15 +266,12 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonOfWhichOnlyTheDescriptionIsThere) {
   CompareOptions options = a_comparison();
   options.epochs = 7;
   const std::string error = Planned(options).refusal(dir_);
-  EXPECT_NE(error.find("has another comparison, without runs: the budget is 2 epochs"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(contains(error, "has another comparison, without runs: the budget is 2 epochs"));
   options = a_comparison();
   options.variants.pop_back();
-  EXPECT_NE(Planned(options).refusal(dir_).find(
-                "without runs: this command leaves out parameter-server_sync_backup_1-seed1"),
-            std::string::npos)
-      << Planned(options).refusal(dir_);
+  EXPECT_TRUE(
+      contains(Planned(options).refusal(dir_),
+               "without runs: this command leaves out parameter-server_sync_backup_1-seed1"));
   EXPECT_EQ(content_of(dir_ / "comparison.json"), before);
 
   EXPECT_EQ(Planned(a_comparison()).refusal(dir_), "") << "the comparison that is there";
@@ -362,9 +357,7 @@ TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
   ASSERT_EQ(machines.size(), 2U);
   EXPECT_EQ(machines[0].host, "a");
   EXPECT_EQ(machines[1].host, "b");
-  EXPECT_NE(messages.str().find("; 1 run of these variants and seeds is missing\n"),
-            std::string::npos)
-      << messages.str();
+  EXPECT_TRUE(contains(messages.str(), "; 1 run of these variants and seeds is missing\n"));
 }
 
 TEST_F(RunFilesTest, OfAnEarlierVersionAreRestoredWithoutATarget) {
@@ -377,7 +370,7 @@ TEST_F(RunFilesTest, OfAnEarlierVersionAreRestoredWithoutATarget) {
       << "\n";
   std::ostringstream said;
   restore_comparison_file(dir_, said);
-  EXPECT_NE(said.str().find("which lack the target accuracy"), std::string::npos) << said.str();
+  EXPECT_TRUE(contains(said.str(), "which lack the target accuracy"));
   const Comparison found = read_comparison(dir_);
   EXPECT_FALSE(found.target_accuracy.has_value());
   EXPECT_EQ(found.faults, "--slow worker=1,factor=4");
@@ -394,16 +387,9 @@ TEST_F(RunFilesTest, OfTwoComparisonsAreNotRestoredAsOne) {
   fs::copy(dir_ / "other" / "runs" / "one-device-seed1.jsonl", dir_ / "runs");
   fs::remove(dir_ / "comparison.json");
   std::ostringstream messages;
-  try {
-    restore_comparison_file(dir_, messages);
-    ADD_FAILURE() << "no error";
-  } catch (const FileError& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("one-device-seed1.jsonl are of different comparisons: in the first, the "
-                        "target accuracy is 0.95, not 0.8"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(contains(message_of<FileError>([&] { restore_comparison_file(dir_, messages); }),
+                       "one-device-seed1.jsonl are of different comparisons: in the first, the "
+                       "target accuracy is 0.95, not 0.8"));
   EXPECT_FALSE(fs::exists(dir_ / "comparison.json"));
 }
 

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace syncopate::bench {
 namespace {
 
@@ -23,8 +25,8 @@ class RunLogTest : public testing::Test {
     ::close(ends[0]);
   }
 
-  const std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("syncopate_run_log_" + std::to_string(getpid()));
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "log";
   RunLog log_{file_};
 };
 

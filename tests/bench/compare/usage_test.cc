@@ -8,13 +8,15 @@
 #include <utility>
 
 #include "tests/bench/compare/compare_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
 TEST(Compare, RefusesMistakesWithOneLine) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::pair<Words, const char*> mistakes[] = {
       {{"--strategies", "mirorred"}, "no such strategy"},
       {{"--model", "resnet18"}, "no such name; did you mean 'resnet20'?"},
@@ -47,7 +49,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--strategies", "pipeline", "--", "--cut", "nope"}, "--cut nope: network mlp cannot"},
       {{"--strategies", "pipeline", "--service-time", "constant:5"}, "--clock virtual"},
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
-      {{"--image-size", "32", "--seeds", "2", "--", "--threads", "1"},
+      {as_words("--image-size 32 --seeds 2 -- --threads 1"),
        "--seeds 2 -- --threads 1 --image-size 32"},
       {{"--steps", "5"}, "unknown flag --steps: compare sets it for each run; give --budget"},
       {{"--", "--tensorboard", "d"},
@@ -59,15 +61,12 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "virtual", "--", "--lr-factor", "0.5"}, "--lr-factor 0.5: not applicable"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, expected] : mistakes) {
-    const ProgramResult result = run_compare(scratch / "r", kSmall + words);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    expect_failure_in_one_line(run_compare(scratch / "r", kSmall + words), 2, {expected});
   }
 }
 
 TEST(Compare, ReplaysWithFlagsOfTheDataAlone) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const std::pair<Words, const char*> mistakes[] = {
       {{"--", "--learning-rate", "5"}, "--learning-rate after --: --replay computes what the job"},
       {{"--", "--init-from", "absent"}, "--init-from after --: --replay computes"},
@@ -75,17 +74,14 @@ TEST(Compare, ReplaysWithFlagsOfTheDataAlone) {
       {{"--clock", "virtual"}, "--clock: --replay computes"},
       {{"--", "--cache-mb", "64"}, "order.shard0; give the FILE"}};
   for (const auto& [words, expected] : mistakes) {
-    const ProgramResult result =
-        RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall +
-                       words)
-            .wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+    expect_failure(run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} +
+                               kSmall + words),
+                   2, {expected});
   }
 }
 
 TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
-  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "comapre"}).wait();
+  const ProgramResult result = run_program({SYNCOPATE_BENCH, "comapre"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(
       result.err.rfind("syncopate-bench: unknown command comapre; did you mean 'compare'?", 0), 0U)
@@ -95,15 +91,14 @@ TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
 // A sanitizer takes more addresses than these limits leave.
 #ifndef SYNCOPATE_SANITIZED
 TEST(BenchProgram, NamesTheLimitOnMemoryThatItLacks) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   for (const char* limit : {"ulimit -v 90000", "ulimit -d 20000"}) {
     const Words limited{"/bin/sh", "-c", std::string(limit) + R"(; exec "$@")", "sh"};
     const ProgramResult result =
-        RunningProgram(limited + compare(scratch / "r", kSmall + Words{"--clock", "virtual"}))
-            .wait();
+        run_program(limited + compare(scratch / "r", kSmall + Words{"--clock", "virtual"}));
     EXPECT_NE(result.exit_code, 0) << limit;
     EXPECT_LE(result.exit_code, 2) << limit << ": " << result.err;
-    EXPECT_NE(result.err.find("ulimit"), std::string::npos) << limit << ": " << result.err;
+    EXPECT_TRUE(contains(result.err, "ulimit")) << limit << ": " << result.err;
   }
 }
 #endif
@@ -113,20 +108,17 @@ TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
        {"", "compare", "report", "plan", "step", "input", "all-reduce", "ps", "scaling"}) {
     Words words{SYNCOPATE_BENCH, command, "--help"};
     std::erase(words, "");
-    const ProgramResult result = RunningProgram(words).wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const ProgramResult result = successful(run_program(words));
     for (const std::string& line : split(result.out, '\n')) EXPECT_LE(line.size(), 100U) << line;
   }
 }
 
 TEST(Compare, RefusesAPresetWithoutItsData) {
   for (const char* preset : {"dc-asgd", "large-batch"}) {
-    const ScratchDir scratch;
-    const ProgramResult result =
-        RunningProgram({SYNCOPATE_BENCH, "compare", "--preset", preset, "--report", scratch / "r"})
-            .wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find("give --data cifar10:DIR"), std::string::npos) << result.err;
+    const TemporaryFolder scratch;
+    expect_failure(run_program(as_words(SYNCOPATE_BENCH, "compare --preset", preset, "--report",
+                                        scratch / "r")),
+                   2, {"give --data cifar10:DIR"});
     EXPECT_FALSE(fs::exists(scratch / "r"));
   }
 }
@@ -140,19 +132,17 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
        "--momentum and --learning-rate; leave"},
       {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
   for (const auto& [words, expected] : mistakes) {
-    const ScratchDir scratch;
-    const Words command{SYNCOPATE_BENCH, "compare", "--preset", "momentum",
-                        "--clock",       "virtual", "--report", scratch / "r"};
-    const ProgramResult result = RunningProgram(command + words).wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+    const TemporaryFolder scratch;
+    const Words command = as_words(
+        SYNCOPATE_BENCH, "compare --preset momentum --clock virtual --report", scratch / "r");
+    expect_failure(run_program(command + words), 2, {expected});
   }
 }
 
 TEST(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
-  const Words owned = {
-      "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
-      "--budget",     "--updates",  "--seconds"};
+  const Words owned = as_words(
+      "--strategies --clusters --workers --servers --batch-size-per-replica --budget --updates "
+      "--seconds");
   const std::map<std::string, Words> values = {{"--strategies", {"mirrored"}},
                                                {"--clusters", {"equal"}},
                                                {"--budget", {"updates", "--updates", "5"}},
@@ -161,58 +151,41 @@ TEST(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
   for (const std::string& flag : owned) {
     const auto value = values.find(flag);
     const Words words = value == values.end() ? Words{"4"} : value->second;
-    const ProgramResult result = RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--preset",
-                                                      "staleness", "--model", "mlp", flag} +
-                                                words)
-                                     .wait();
+    const ProgramResult result = run_program(
+        as_words(SYNCOPATE_BENCH, "compare --preset staleness --model mlp", flag) + words);
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    for (const std::string& other : owned) {
-      EXPECT_NE(result.err.find(other), std::string::npos) << result.err;
-    }
-    EXPECT_NE(result.err.find("may be given --model, --data, --epochs, --seeds"), std::string::npos)
-        << result.err;
+    for (const std::string& other : owned) EXPECT_TRUE(contains(result.err, other));
+    EXPECT_TRUE(contains(result.err, "may be given --model, --data, --epochs, --seeds"));
   }
 }
 
 TEST(Compare, TrainsAnotherNetworkInAPreset) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const ProgramResult network =
-      run_syncopate(Words{"network", "--json", "--model", "mlp", "--head", "dense:16"} + kSmall);
-  ASSERT_EQ(network.exit_code, 0) << network.err;
+      successful(run_syncopate(as_words("network --json --model mlp --head dense:16") + kSmall));
   std::ofstream(scratch / "net.json") << network.out;
   const std::string model = "file:" + (scratch / "net.json").string();
-  const ProgramResult result =
-      RunningProgram(
-          Words{SYNCOPATE_BENCH, "compare",  "--preset",          "one-slow",     "--model",
-                model,           "--clock",  "virtual",           "--seeds",      "1",
-                "--epochs",      "1",        "--no-progress",     "--first-seed", "2",
-                "--evaluations", "2",        "--target-accuracy", "0.5",          "--service-time",
-                "constant:2",    "--report", scratch / "r"} +
-          kSmall)
-          .wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("--preset one-slow: its learning rates were chosen for mlp"),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("give in place of --preset, with other rates: --workers 8 --servers 1 "
-                            "--model " +
-                            model),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(read_text(scratch / "r" / "comparison.json").find(model), std::string::npos);
+  const ProgramResult result = successful(run_program(
+      as_words(SYNCOPATE_BENCH, "compare --preset one-slow --model", model,
+               "--clock virtual --seeds 1 --epochs 1 --no-progress --first-seed 2 "
+               "--evaluations 2 --target-accuracy 0.5 --service-time constant:2 --report",
+               scratch / "r") +
+      kSmall));
+  EXPECT_TRUE(contains(result.err, "--preset one-slow: its learning rates were chosen for mlp",
+                       "give in place of --preset, with other rates: --workers 8 --servers 1 "
+                       "--model " +
+                           model));
+  EXPECT_TRUE(contains(read_text(scratch / "r" / "comparison.json"), model));
 }
 
 TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
-  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "plan", "--strategies",
-                                               "one-device,mirrored{momentum=0.9,nesterov}"})
-                                   .wait();
+  const ProgramResult result = run_program(
+      as_words(SYNCOPATE_BENCH, "plan --strategies one-device,mirrored{momentum=0.9,nesterov}"));
   EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(
-      result.err.find("--strategies mirrored{momentum=0.9,nesterov}: flags of train in braces "
-                      "require --time-to-target"),
-      std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       "--strategies mirrored{momentum=0.9,nesterov}: flags of train in braces "
+                       "require --time-to-target"));
 }
 
 TEST(Plan, RefusesFlagsOfTrainWithItsOwnCure) {
@@ -229,22 +202,17 @@ TEST(Plan, RefusesFlagsOfTrainWithItsOwnCure) {
        "--partition fixed:2: plan predicts"},
       {{"--time-to-target", "--strategies", "mirrored{head=dense:8}"}, "give --head after --"}};
   for (const auto& [words, expected] : mistakes) {
-    const ProgramResult result =
-        RunningProgram(Words{SYNCOPATE_BENCH, "plan", "--model", "mlp"} + kSmall + words).wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+    expect_failure(run_program(Words{SYNCOPATE_BENCH, "plan", "--model", "mlp"} + kSmall + words),
+                   2, {expected});
   }
 }
 
 TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
   const ProgramResult result =
-      RunningProgram({SYNCOPATE_BENCH, "plan", "--workers", "2", "--slow", "worker=99,factor=4"})
-          .wait();
+      run_program(as_words(SYNCOPATE_BENCH, "plan --workers 2 --slow worker=99,factor=4"));
   EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find(
-                "--slow worker=99,factor=4: expected a worker from 0 to 1, or more --workers"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(
+      result.err, "--slow worker=99,factor=4: expected a worker from 0 to 1, or more --workers"));
 }
 
 }  // namespace

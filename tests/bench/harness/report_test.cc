@@ -1,11 +1,11 @@
 #include "bench/harness/report.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "models/base/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::bench {
 namespace {
@@ -41,25 +41,21 @@ TEST(ShellWord, IsQuotedWhereAShellWouldInterpretIt) {
 }
 
 TEST(ReportFile, ThatCannotBeWrittenIsAnErrorAndLeavesNoFile) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
+  const TemporaryFolder outer;
+  const auto folder = outer / "absent";
   EXPECT_THROW(require_writable(folder / "report.json"), UsageError);
   EXPECT_THROW(write_report(folder / "report.json", "{}"), FileError);
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 TEST(ReportFile, HoldsTheTextAndNoTemporaryFileStays) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
+  const TemporaryFolder folder;
   require_writable(folder / "report.json");
   write_report(folder / "report.json", "{}");
   std::string line;
   std::getline(std::ifstream(folder / "report.json"), line);
-  const auto files = std::distance(std::filesystem::directory_iterator(folder), {});
-  std::filesystem::remove_all(folder);
   EXPECT_EQ(line, "{}");
-  EXPECT_EQ(files, 1);
+  EXPECT_EQ(folder.num_files(), 1U);
 }
 
 }  // namespace

@@ -6,28 +6,26 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/worker/input/picture_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 ProgramResult run_input(const Arguments& more) {
-  return RunningProgram(Arguments{SYNCOPATE_BENCH, "input", "--quick", "--rounds", "3"} + more)
-      .wait();
+  return run_program(Arguments{SYNCOPATE_BENCH, "input", "--quick", "--rounds", "3"} + more);
 }
 
 TEST(InputProgram, MeasuresDecodingAndThePipelineWithPicturesFromFiles) {
   const PictureFolder pictures;
   pictures.write_splits(8);
-  const ScratchDir scratch;
-  const ProgramResult result =
-      run_input({"--data", pictures.data_flag(), "--image-size", "12", "--batch-size", "4",
-                 "--cache-dir", scratch / "cache", "--json", scratch / "input.json"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("libjpeg-turbo alone"), std::string::npos) << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_input(
+      as_words("--data", pictures.data_flag(), "--image-size 12 --batch-size 4 --cache-dir",
+               scratch / "cache", "--json", scratch / "input.json")));
+  EXPECT_TRUE(contains(result.out, "libjpeg-turbo alone"));
   const auto document = nlohmann::json::parse(read_text(scratch / "input.json"));
   const auto& decoding = document.at("decoding");
   EXPECT_EQ(decoding.at("files"), 4) << "the PNG files are not counted";
@@ -42,12 +40,10 @@ TEST(InputProgram, MeasuresDecodingAndThePipelineWithPicturesFromFiles) {
 }
 
 TEST(InputProgram, RefusesAPeerWithoutPictures) {
-  const ProgramResult result = run_input({"--data", "digits", "--peer-python", "python3"});
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("give --data images:DIR or tfds:DIR"), std::string::npos) << result.err;
-  const ProgramResult records = run_input({"--data", "tfds:none", "--peer-python", "python3"});
-  EXPECT_EQ(records.exit_code, 2);
-  EXPECT_NE(records.err.find("there is no folder none"), std::string::npos) << records.err;
+  expect_failure(run_input({"--data", "digits", "--peer-python", "python3"}), 2,
+                 {"give --data images:DIR or tfds:DIR"});
+  expect_failure(run_input({"--data", "tfds:none", "--peer-python", "python3"}), 2,
+                 {"there is no folder none"});
 }
 
 }  // namespace

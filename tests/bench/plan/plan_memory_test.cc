@@ -10,6 +10,7 @@
 #include "models/graph/graph_text.h"
 #include "strategies/pipeline/stage_memory.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -33,12 +34,12 @@ std::int64_t peak_memory_of_first_stage(const Graph& network) {
   TrainingRuns runs;
   const std::string file = runs / "network.json";
   std::ofstream(file) << to_network_file(network);
-  const nlohmann::json summary =
-      runs.summary_of({"launch", "--workers", "2", "--", "train", "--strategy", "pipeline"},
-                      {"--model", "file:" + file, "--data", "synthetic:1x32x32:10:4096",
-                       "--optimizer", "adam", "--accumulate", std::to_string(kMicroBatches),
-                       "--batch-size-per-replica", std::to_string(kSamples), "--steps", "3",
-                       "--eval-every", "0", "--threads", "1", "--no-progress"});
+  const nlohmann::json summary = runs.summary_of(
+      as_words("launch --workers 2 -- train --strategy pipeline"),
+      as_words("--model", "file:" + file,
+               "--data synthetic:1x32x32:10:4096 --optimizer adam --accumulate",
+               std::to_string(kMicroBatches), "--batch-size-per-replica", std::to_string(kSamples),
+               "--steps 3 --eval-every 0 --threads 1 --no-progress"));
   return summary.at("peak_memory_bytes").get<std::int64_t>();
 }
 

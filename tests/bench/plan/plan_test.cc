@@ -16,6 +16,8 @@
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate::bench {
@@ -72,17 +74,15 @@ TEST(PlanRecommendation, IsNoProcessThatReachesOverSeveralMachines) {
                row("central-storage", 8, 800.0), row("multi-worker-mirrored", 8, 800.0)};
   PlanOptions options;
   EXPECT_EQ(judge(options, plan).recommended->variant.label, "multi-worker-mirrored");
-  EXPECT_NE(verdict_of(options, plan)
-                .find("mirrored, central-storage: one process on one machine. With more than 1 "
-                      "worker (--workers-per-machine)"),
-            std::string::npos)
-      << verdict_of(options, plan);
+  EXPECT_TRUE(contains(verdict_of(options, plan),
+                       "mirrored, central-storage: one process on one machine. With more than 1 "
+                       "worker (--workers-per-machine)"));
   options.workers_per_machine = 8;
   EXPECT_EQ(judge(options, plan).recommended->variant.label, "mirrored");
-  EXPECT_EQ(verdict_of(options, plan).find("one process on one machine"), std::string::npos);
+  EXPECT_FALSE(contains(verdict_of(options, plan), "one process on one machine"));
   options.workers_per_machine = 1;
   plan.rows.resize(2);
-  EXPECT_NE(verdict_of(options, plan).find("No row can be recommended"), std::string::npos);
+  EXPECT_TRUE(contains(verdict_of(options, plan), "No row can be recommended"));
 }
 
 TEST(PlanRecommendation, IsSynchronousWhereThatCostsLittle) {
@@ -109,21 +109,19 @@ TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
       "accuracy fell by half a point at a mean staleness of 3 and by four points at 7; the preset "
       "has no row between them"))
       << verdict;
-  EXPECT_NE(verdict.find("Most samples per second with a mean staleness of at most 3.5: "
-                         "multi-worker-mirrored with 8 workers: 400 samples/s, 4x one worker, "
-                         "efficiency 50%; mean staleness 0, maximum 0."),
-            std::string::npos)
-      << verdict;
+  EXPECT_TRUE(contains(verdict,
+                       "Most samples per second with a mean staleness of at most 3.5: "
+                       "multi-worker-mirrored with 8 workers: 400 samples/s, 4x one worker, "
+                       "efficiency 50%; mean staleness 0, maximum 0."));
   std::ostringstream table;
   print_plan(table, {}, plan);
-  EXPECT_NE(table.str().find("63.0 !"), std::string::npos) << table.str();
-  EXPECT_EQ(table.str().find("3.00 !"), std::string::npos) << table.str();
-  EXPECT_NE(table.str().find("! mean staleness above 3.5: not recommended"), std::string::npos);
+  EXPECT_TRUE(contains(table.str(), "63.0 !"));
+  EXPECT_FALSE(contains(table.str(), "3.00 !"));
+  EXPECT_TRUE(contains(table.str(), "! mean staleness above 3.5: not recommended"));
 
   plan.rows.erase(plan.rows.begin(), plan.rows.begin() + 2);
   EXPECT_EQ(judge({}, plan).recommended, nullptr);
-  EXPECT_NE(verdict_of({}, plan).find("No row has a mean staleness of at most 3.5"),
-            std::string::npos);
+  EXPECT_TRUE(contains(verdict_of({}, plan), "No row has a mean staleness of at most 3.5"));
 }
 
 // Returns a plan of two rows: one reached the target after 10 s, the other is stale.
@@ -142,8 +140,7 @@ TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
   const auto expect = [&](double seconds, const char* label, const std::string& words) {
     plan.rows[1].target = {.seconds = seconds};
     EXPECT_EQ(judge(options, plan).recommended->variant.label, label);
-    EXPECT_NE(verdict_of(options, plan).find(words), std::string::npos)
-        << verdict_of(options, plan);
+    EXPECT_TRUE(contains(verdict_of(options, plan), words));
   };
   expect(2.0, "parameter-server:async",
          "Shortest time to 95%: 2.00 virtual s by parameter-server:async with 8 workers");
@@ -164,9 +161,7 @@ TEST(PlanRecommendation, IsNoStaleRowThatMissedTheTargetOrFailed) {
     plan.rows[1].target = target;
     EXPECT_TRUE(is_too_stale(plan.rows[1]));
     const std::string verdict = verdict_of(options, plan);
-    EXPECT_NE(verdict.find("It is not recommended: its mean staleness is above 3.5"),
-              std::string::npos)
-        << verdict;
+    EXPECT_TRUE(contains(verdict, "It is not recommended: its mean staleness is above 3.5"));
   }
 }
 
@@ -179,10 +174,10 @@ TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
   EXPECT_TRUE(verdict_of({}, plan).starts_with(
       "Most samples per second: multi-worker-mirrored with 64 workers: 3300 samples/s"))
       << verdict_of({}, plan);
-  EXPECT_EQ(verdict_of({}, plan).find("one process"), std::string::npos);
+  EXPECT_FALSE(contains(verdict_of({}, plan), "one process"));
   std::ostringstream table;
   print_plan(table, {}, plan);
-  EXPECT_NE(table.str().find("Not implemented by train"), std::string::npos) << table.str();
+  EXPECT_TRUE(contains(table.str(), "Not implemented by train"));
 }
 
 TEST(PlanRecommendation, DoesNotAddWorkersWithoutAGain) {
@@ -199,13 +194,11 @@ TEST(PlanRecommendation, IsNotAThousandWorkersThatAreBarelyFasterThanOne) {
   EXPECT_TRUE(
       verdict.starts_with("Most samples per second: multi-worker-mirrored with 1000 workers"))
       << verdict;
-  EXPECT_NE(
-      verdict.find("Several workers do not pay here: those with an efficiency of at least 50% "
-                   "train hardly more samples per second.\nRecommended, with an efficiency "
-                   "of at least 50% (rows within 10% count as equal): one-device with 1 "
-                   "worker:"),
-      std::string::npos)
-      << verdict;
+  EXPECT_TRUE(contains(verdict,
+                       "Several workers do not pay here: those with an efficiency of at least 50% "
+                       "train hardly more samples per second.\nRecommended, with an efficiency "
+                       "of at least 50% (rows within 10% count as equal): one-device with 1 "
+                       "worker:"));
 }
 
 TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
@@ -219,7 +212,7 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
   EXPECT_EQ(judge(options, plan).recommended->variant.label, "multi-worker-mirrored");
   plan.rows[0].target->seconds.reset();
   EXPECT_EQ(judge(options, plan).recommended, nullptr);
-  EXPECT_NE(verdict_of(options, plan).find("No row reached 95%"), std::string::npos);
+  EXPECT_TRUE(contains(verdict_of(options, plan), "No row reached 95%"));
 }
 
 TEST(PlanVerdict, ConcludesNothingFromMeasurementsOfABusyMachine) {
@@ -241,9 +234,9 @@ TEST(PlanVerdict, ConcludesNothingFromMeasurementsOfABusyMachine) {
     EXPECT_EQ(verdict.fastest, nullptr);
     EXPECT_TRUE(verdict.slower_than_one_machine.empty());
     const std::string text = verdict_of(options, plan);
-    EXPECT_NE(text.find("used 13% of one CPU"), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "used 13% of one CPU"));
     for (const char* word : {"Recommended", "Shortest time", "Most samples", "Use ", "\n"}) {
-      EXPECT_EQ(text.find(word), std::string::npos) << text;
+      EXPECT_FALSE(contains(text, word));
     }
     const auto object = nlohmann::json::parse(json_of(options, plan));
     EXPECT_TRUE(object.at("recommended").is_null());
@@ -264,11 +257,9 @@ TEST(PlanVerdict, NamesTheRowsOfSeveralMachinesThatAreSlowerThanOne) {
   PlanOptions options;
   EXPECT_EQ(judge(options, plan).slower_than_one_machine,
             (std::vector<const PlanRow*>{&plan.rows[1], &plan.rows[2]}));
-  EXPECT_NE(verdict_of(options, plan)
-                .find("Several machines train fewer samples per second than one: "
-                      "multi-worker-mirrored with 2 and 4 workers.\n"),
-            std::string::npos)
-      << verdict_of(options, plan);
+  EXPECT_TRUE(contains(verdict_of(options, plan),
+                       "Several machines train fewer samples per second than one: "
+                       "multi-worker-mirrored with 2 and 4 workers.\n"));
   // A machine with four workers trains 350 samples/s, so 64 workers on 16 machines are slower, too.
   options.workers_per_machine = 4;
   plan.rows[0] = row("mirrored", 4, 350.0);
@@ -277,7 +268,7 @@ TEST(PlanVerdict, NamesTheRowsOfSeveralMachinesThatAreSlowerThanOne) {
   plan.rows.pop_back();
   plan.rows[0].samples_per_second = 200.0;
   EXPECT_TRUE(judge(options, plan).slower_than_one_machine.empty());
-  EXPECT_EQ(verdict_of(options, plan).find("Several machines"), std::string::npos);
+  EXPECT_FALSE(contains(verdict_of(options, plan), "Several machines"));
 }
 
 TEST(PlanVerdict, StatesWhereScalingEndsAndWhatWasNotExamined) {
@@ -285,13 +276,9 @@ TEST(PlanVerdict, StatesWhereScalingEndsAndWhatWasNotExamined) {
   plan.rows = {row("multi-worker-mirrored", 2, 190.0), row("multi-worker-mirrored", 8, 600.0),
                row("multi-worker-mirrored", 64, 1900.0), row("multi-worker-mirrored", 1000, 400.0)};
   const std::string verdict = verdict_of({}, plan);
-  EXPECT_NE(verdict.find("below half of linear with 64 workers (not yet with 8)"),
-            std::string::npos)
-      << verdict;
-  EXPECT_NE(verdict.find("more than 64 workers train no more samples per second"),
-            std::string::npos)
-      << verdict;
-  EXPECT_NE(verdict.find("Statistical efficiency is not in it"), std::string::npos) << verdict;
+  EXPECT_TRUE(contains(verdict, "below half of linear with 64 workers (not yet with 8)",
+                       "more than 64 workers train no more samples per second",
+                       "Statistical efficiency is not in it"));
 }
 
 PlanOptions small_plan() {
@@ -311,20 +298,19 @@ TEST(Plan, ReportsItsMeasurementsAndHasARowForEachStrategyAndNumberOfWorkers) {
   options.workers = {1, 8, 300};
   std::ostringstream out;
   run_plan(options, out);
-  EXPECT_NE(out.str().find("measured here: a step of mlp with 8 samples"), std::string::npos);
+  EXPECT_TRUE(contains(out.str(), "measured here: a step of mlp with 8 samples"));
   for (const char* word : kEveryStrategy) {
-    EXPECT_NE(out.str().find(word), std::string::npos) << out.str();
+    EXPECT_TRUE(contains(out.str(), word));
   }
-  EXPECT_NE(out.str().find("left out: parameter-server:sync+backup:1 with 1:"), std::string::npos)
-      << out.str();
+  EXPECT_TRUE(contains(out.str(), "left out: parameter-server:sync+backup:1 with 1:"));
   const bool is_quiet = out.str().find("NOT QUIET") == std::string::npos;
   const auto has = [&](const char* words) { return out.str().find(words) != std::string::npos; };
   EXPECT_EQ(has("\n\nMost samples per second: "), is_quiet) << out.str();
   EXPECT_EQ(has("\n\nNo row is recommended"), !is_quiet) << out.str();
-  EXPECT_NE(out.str().find("measured here: a server applies a gradient of"), std::string::npos);
-  EXPECT_NE(out.str().find("prediction for 2 workers on this machine:"), std::string::npos);
-  EXPECT_NE(out.str().find("multi-worker-mirrored (tree)"), std::string::npos) << out.str();
-  EXPECT_EQ(out.str().find("(hierarchical)"), std::string::npos) << "one worker per machine";
+  EXPECT_TRUE(
+      contains(out.str(), "measured here: a server applies a gradient of",
+               "prediction for 2 workers on this machine:", "multi-worker-mirrored (tree)"));
+  EXPECT_FALSE(contains(out.str(), "(hierarchical)")) << "one worker per machine";
 }
 
 TEST(Plan, ShowsTheStagesOfAPipelineAndTheirMemory) {
@@ -339,13 +325,9 @@ TEST(Plan, ShowsTheStagesOfAPipelineAndTheirMemory) {
   run_plan(options, out);
   const auto plan = nlohmann::json::parse(std::ifstream(file));
   std::filesystem::remove(file);
-  EXPECT_NE(out.str().find("stages of pipeline:6, 2 workers: 6 micro-batches of 8 samples"),
-            std::string::npos)
-      << out.str();
-  EXPECT_NE(out.str().find("would be idle 14% of it"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("left out: pipeline:6 with 64: network mlp cannot be cut"),
-            std::string::npos)
-      << out.str();
+  EXPECT_TRUE(contains(out.str(), "stages of pipeline:6, 2 workers: 6 micro-batches of 8 samples",
+                       "would be idle 14% of it",
+                       "left out: pipeline:6 with 64: network mlp cannot be cut"));
   const auto& row = plan.at("rows").at(0).at("pipeline");
   EXPECT_NEAR(row.at("idle_share_of_equal_stages").get<double>(), 1.0 / 7.0, 1e-12);
   double busy = 0.0;
@@ -372,14 +354,13 @@ std::string output_of(const PlanOptions& options) {
 TEST(Plan, CutsPipelinesBehindTheNamedNodes) {
   PlanOptions options = plan_of_a_pipeline();
   const std::string equal = output_of(options);
-  EXPECT_NE(equal.find("pipeline:4, 2 workers"), std::string::npos) << equal;
+  EXPECT_TRUE(contains(equal, "pipeline:4, 2 workers"));
   for (const char* node : {"conv1", "fc1"}) {
     options.cut = {node};
     const std::string out = output_of(options);
-    EXPECT_NE(out.find(fmt::format("\n0      {} ", node)), std::string::npos) << out;
-    EXPECT_NE(out.find(fmt::format("left out: pipeline:4 with 3: --cut {} gives 2 stages", node)),
-              std::string::npos)
-        << out;
+    EXPECT_TRUE(
+        contains(out, fmt::format("\n0      {} ", node),
+                 fmt::format("left out: pipeline:4 with 3: --cut {} gives 2 stages", node)));
   }
   // The flag of train behind --, and in braces, which is for its variant alone.
   options.cut.clear();
@@ -390,8 +371,7 @@ TEST(Plan, CutsPipelinesBehindTheNamedNodes) {
   options.strategies = {"pipeline:4", "pipeline:5{cut=conv1}"};
   options.train_flags = {"--cut", "fc1"};
   const std::string out = output_of(options);
-  EXPECT_NE(out.find("\n0      fc1 "), std::string::npos) << out;
-  EXPECT_NE(out.find("\n0      conv1 "), std::string::npos) << out;
+  EXPECT_TRUE(contains(out, "\n0      fc1 ", "\n0      conv1 "));
 }
 
 TEST(Plan, RefusesACutThatNoPipelineHas) {
@@ -420,13 +400,8 @@ TEST(Plan, ParsesItsStrategiesBeforeItOpensTheData) {
   options.data = "mnist:/nowhere";
   options.strategies = {"one-device", "pipeline:0"};
   std::ostringstream out;
-  try {
-    run_plan(options, out);
-    ADD_FAILURE() << out.str();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("--strategies pipeline:0"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(
+      contains(message_of<UsageError>([&] { run_plan(options, out); }), "--strategies pipeline:0"));
 }
 
 TEST(Plan, WritesItsMeasurementsAndRowsAsJson) {
@@ -504,12 +479,8 @@ TEST(Plan, FailsIfNoRowCanBeTrained) {
   options.time_to_target = true;
   options.train_flags = {"--lr-factor", "0.5"};  // of a schedule that was not chosen
   std::ostringstream out;
-  try {
-    run_plan(options, out);
-    FAIL() << "nothing was trained: " << out.str();
-  } catch (const std::runtime_error& error) {
-    EXPECT_NE(std::string(error.what()).find("--lr-factor"), std::string::npos) << error.what();
-  }
+  EXPECT_TRUE(
+      contains(message_of<std::runtime_error>([&] { run_plan(options, out); }), "--lr-factor"));
 }
 
 TEST(Plan, RefusesWhatTheVirtualClockCannotTrain) {
@@ -533,8 +504,7 @@ TEST(Plan, MeasuresTheNetworkThatItsRowsTrain) {
   for (std::size_t i = 0; i < layout.entries().size(); ++i) parameters += layout.size(i);
   std::ostringstream out;
   run_plan(options, out);
-  EXPECT_NE(out.str().find(fmt::format("{} parameters", parameters)), std::string::npos)
-      << out.str();
+  EXPECT_TRUE(contains(out.str(), fmt::format("{} parameters", parameters)));
 }
 
 }  // namespace

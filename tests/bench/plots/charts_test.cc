@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tests/support/contains.h"
+
 namespace syncopate::bench {
 namespace {
 
@@ -45,9 +47,9 @@ TEST(BarChart, StacksSegmentsWithoutNaN) {
                     .legend = {}})
           .file();
   // 40 is 412 units wide.
-  EXPECT_NE(file.find("x=\"12.0\" y=\"46.0\" width=\"103.0\""), std::string::npos) << file;
-  EXPECT_NE(file.find("x=\"115.0\" y=\"46.0\" width=\"309.0\""), std::string::npos) << file;
-  EXPECT_EQ(file.find("#222222"), std::string::npos);
+  EXPECT_TRUE(contains(file, "x=\"12.0\" y=\"46.0\" width=\"103.0\"",
+                       "x=\"115.0\" y=\"46.0\" width=\"309.0\""));
+  EXPECT_FALSE(contains(file, "#222222"));
 }
 
 }  // namespace

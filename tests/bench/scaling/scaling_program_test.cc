@@ -7,30 +7,28 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 ProgramResult run_scaling(const Arguments& more) {
-  const Arguments command{SYNCOPATE_BENCH, "scaling", "--rounds",          "3",
-                          "--model",       "mlp",     "--steps-per-round", "3"};
-  return RunningProgram(command + more).wait();
+  const Arguments command =
+      as_words(SYNCOPATE_BENCH, "scaling --rounds 3 --model mlp --steps-per-round 3");
+  return run_program(command + more);
 }
 
 TEST(ScalingProgram, TrainsOnTheDataUnderEveryStrategyOfTheGrid) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_scaling(
-      {"--grid", "threads=1", "replicas=1,2", "--strategy", "mirrored,multi-worker-mirrored",
-       "--data", "synthetic:1x8x8:4:320", "--input-threads", "2", "--batch-size-per-replica", "16",
-       "--json", scratch / "scaling.json", "--report", scratch / "page"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("data synthetic:1x8x8:4:320: 320 training and 320 test samples, u8 "
-                            "[8, 8, 1], 4 classes"),
-            std::string::npos)
-      << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_scaling(
+      as_words("--grid threads=1 replicas=1,2 --strategy mirrored,multi-worker-mirrored --data "
+               "synthetic:1x8x8:4:320 --input-threads 2 --batch-size-per-replica 16 --json",
+               scratch / "scaling.json", "--report", scratch / "page")));
+  EXPECT_TRUE(contains(result.out,
+                       "data synthetic:1x8x8:4:320: 320 training and 320 test samples, u8 "
+                       "[8, 8, 1], 4 classes"));
   const auto table = nlohmann::json::parse(read_text(scratch / "scaling.json")).at(0);
   EXPECT_EQ(table.at("data"), "synthetic:1x8x8:4:320");
   EXPECT_EQ(table.at("samples_per_pass"), 320);
@@ -41,10 +39,7 @@ TEST(ScalingProgram, TrainsOnTheDataUnderEveryStrategyOfTheGrid) {
 
 TEST(ScalingProgram, RefusesDataThatDoNotFitInOneLine) {
   const auto refuse = [](const Arguments& more, const std::string& says) {
-    const ProgramResult result = run_scaling(more);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    expect_failure_in_one_line(run_scaling(more), 2, {says});
   };
   refuse({"--data", "npy:/nowhere"}, "there is no folder /nowhere");
   refuse({"--data", "synthetic:1x8x8:4:60", "--batch-size-per-replica", "31"},

@@ -6,6 +6,8 @@
 
 #include "bench/scaling/scaling_page.h"
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -33,12 +35,7 @@ using Words = std::vector<std::string>;
 
 // Returns the error message that parse_scaling_grid() gives for these words.
 std::string error_for(const Words& words) {
-  try {
-    parse_scaling_grid(words);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { parse_scaling_grid(words); });
 }
 
 TEST(GridWords, GiveThreadsAndReplicasAscendingInAnyOrder) {
@@ -63,7 +60,7 @@ TEST(GridWords, ThatAreWrongAreRefusedInOneLineWithTheExpectedForm) {
            {{"replicas=2,1,2"}, "2 stands there twice"},
            {{"threads=1", "threads=2"}, "threads stands there twice"}}) {
     const std::string error = error_for(words);
-    EXPECT_NE(error.find(expected), std::string::npos) << words[0] << ": " << error;
+    EXPECT_TRUE(contains(error, expected)) << words[0] << ": " << error;
     EXPECT_EQ(error.find("--grid " + words.back()), 0U) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
@@ -152,7 +149,7 @@ TEST(ScalingVerdict, NamesTheFastestAndReportsDisturbances) {
             "mnist-cnn: most samples per second, 300, with mirrored, 2 replicas x 2 threads: 3.00 "
             "times those of one-device, 1 replica x 1 thread, an efficiency of 75 %.");
   table.is_quiet = false;
-  EXPECT_NE(scaling_verdict(table).find("NOT QUIET"), std::string::npos);
+  EXPECT_TRUE(contains(scaling_verdict(table), "NOT QUIET"));
 }
 
 TEST(ScalingPage, HasAxesWithUnitsALegendAndTheIdealDashed) {
@@ -162,23 +159,21 @@ TEST(ScalingPage, HasAxesWithUnitsALegendAndTheIdealDashed) {
         ">mirrored, replicas of 2 threads<", ">multi-worker-mirrored, replicas of 2 threads<",
         "ideal: one-device, 1 replica x 1 thread", "stroke-dasharray=\"5 4\"",
         "all 2 CPUs; oversubscribed to the right", "bench &lt;x&gt;"}) {
-    EXPECT_NE(page.find(expected), std::string::npos) << expected;
+    EXPECT_TRUE(contains(page, expected));
   }
 }
 
 TEST(ScalingPage, NeedsNoOtherFiles) {
   const std::string page = scaling_page({.tables = {example(), example()}});
-  EXPECT_EQ(page.find("<script"), std::string::npos);
-  EXPECT_EQ(page.find("src="), std::string::npos);
-  EXPECT_EQ(page.find("href="), std::string::npos);
+  EXPECT_TRUE(lacks(page, "<script", "src=", "href="));
 }
 
 TEST(ScalingPage, OfOneCombinationHasATableAndNoPlots) {
   ScalingTable table = example();
   table.rows.resize(1);
   const std::string page = scaling_page({.tables = {table}});
-  EXPECT_NE(page.find("<td>100<br/>"), std::string::npos);
-  EXPECT_EQ(page.find("<figure>"), std::string::npos);
+  EXPECT_TRUE(contains(page, "<td>100<br/>"));
+  EXPECT_FALSE(contains(page, "<figure>"));
 }
 
 }  // namespace

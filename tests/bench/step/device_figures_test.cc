@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/contains.h"
+
 namespace syncopate::bench {
 namespace {
 
@@ -23,7 +25,7 @@ TEST(DeviceFigures, AppearBesideTheLimitsOfTheDevice) {
 TEST(DeviceFigures, ReportAMissingUtilisationOfTheDriver) {
   DeviceFigures figures = some_figures();
   figures.busy.clear();
-  EXPECT_NE(describe(figures, 0.01).find("does not report"), std::string::npos);
+  EXPECT_TRUE(contains(describe(figures, 0.01), "does not report"));
   EXPECT_FALSE(figures_json(figures, 0.01).contains("busy"));
 }
 

@@ -8,32 +8,27 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 ProgramResult run_step(const Arguments& more, const std::string& library_path) {
-  const Arguments command{"/usr/bin/env",      "LD_LIBRARY_PATH=" + library_path,
-                          SYNCOPATE_BENCH,     "step",
-                          "--model",           "mlp",
-                          "--batch-size",      "2",
-                          "--rounds",          "3",
-                          "--steps-per-round", "3"};
-  return RunningProgram(command + more).wait();
+  const Arguments command =
+      as_words("/usr/bin/env", "LD_LIBRARY_PATH=" + library_path, SYNCOPATE_BENCH,
+               "step --model mlp --batch-size 2 --rounds 3 --steps-per-round 3");
+  return run_program(command + more);
 }
 
 TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_step(
-      {"--devices", "cuda:0", "--precision", "bf16", "--peer",
-       std::string("sh ") + SYNCOPATE_FAKE_PEER + " well", "--json", scratch / "step.json"},
-      SYNCOPATE_EMULATED_MODULE);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("peer: a peer of straw"), std::string::npos) << result.out;
-  EXPECT_NE(result.out.find("of a large copy; 50.0% busy"), std::string::npos) << result.out;
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(run_step(
+      as_words("--devices cuda:0 --precision bf16 --peer",
+               std::string("sh ") + SYNCOPATE_FAKE_PEER + " well", "--json", scratch / "step.json"),
+      SYNCOPATE_EMULATED_MODULE));
+  EXPECT_TRUE(contains(result.out, "peer: a peer of straw", "of a large copy; 50.0% busy"));
   const auto step = nlohmann::json::parse(read_text(scratch / "step.json")).at(0);
   EXPECT_EQ(step.at("precision"), "bf16");
   EXPECT_EQ(step.at("gpu").at("busy"), 0.5);
@@ -44,12 +39,11 @@ TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {
 
 // On the emulated device any two events are a millisecond apart.
 TEST(StepProgramOnAGpu, ListsTheTimeOfEachGroupOfOperations) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const ProgramResult result =
-      run_step({"--devices", "cuda:0", "--profile", "--json", scratch / "step.json"},
-               SYNCOPATE_EMULATED_MODULE);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("dense   backward  2       2.00"), std::string::npos) << result.out;
+      successful(run_step({"--devices", "cuda:0", "--profile", "--json", scratch / "step.json"},
+                          SYNCOPATE_EMULATED_MODULE));
+  EXPECT_TRUE(contains(result.out, "dense   backward  2       2.00"));
   const auto groups = nlohmann::json::parse(read_text(scratch / "step.json")).at(0).at("groups");
   ASSERT_EQ(groups.size(), 4U);
   EXPECT_EQ(groups.at(1).at("kind"), "dense");
@@ -57,17 +51,15 @@ TEST(StepProgramOnAGpu, ListsTheTimeOfEachGroupOfOperations) {
 }
 
 TEST(StepProgramOnAGpu, RefusesWhatIsAboutTheCpu) {
-  const ProgramResult result =
-      run_step({"--devices", "cuda:0", "--no-fuse"}, SYNCOPATE_EMULATED_MODULE);
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("--no-fuse"), std::string::npos) << result.err;
+  expect_failure(run_step({"--devices", "cuda:0", "--no-fuse"}, SYNCOPATE_EMULATED_MODULE), 2,
+                 {"--no-fuse"});
 }
 
 TEST(StepProgramWithoutAGpu, PrintsTheReasonAndFails) {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
   const ProgramResult result = run_step({"--devices", "cuda:99"}, path == nullptr ? "" : path);
   EXPECT_NE(result.exit_code, 0);
-  EXPECT_NE(result.err.find("GPU"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "GPU"));
 }
 
 }  // namespace

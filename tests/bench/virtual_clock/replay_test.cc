@@ -10,11 +10,11 @@
 
 #include "models/base/errors.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::bench {
 namespace {
 
-using test::Arguments;
 using test::operator+;
 using test::parameter_servers;
 using test::TrainingRuns;
@@ -22,7 +22,7 @@ using test::TrainingRuns;
 const std::string kSamples = "synthetic:1x28x28:10:1200";
 
 Arguments small_job(const TrainingRuns& runs) {
-  return {"--model", "mlp", "--data", kSamples, "--steps", "60", "--record", runs / "order"};
+  return as_words("--model mlp --data", kSamples, "--steps 60 --record", runs / "order");
 }
 
 // Opens the samples of the recorded runs: 7 is the seed that TrainingRuns passes to them.

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -21,16 +24,7 @@ CommandOptions parse(std::vector<std::string> arguments, const Variables& variab
 }
 
 std::string error_of(const std::vector<std::string>& arguments, const Variables& variables) {
-  try {
-    parse(arguments, variables);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return message_if_thrown<Error>([&] { parse(arguments, variables); });
 }
 
 const Variables kBatchScript = {
@@ -52,8 +46,7 @@ const Variables kComponents = {{"SLURM_HET_SIZE", "2"},
 TEST(InsideAJobButNotInAStep, StrategiesOfSeveralTasksAreRefused) {
   for (const char* strategy : {"multi-worker-mirrored", "pipeline", "parameter-server"}) {
     const std::string line = error_of({"train", "--strategy", strategy}, kBatchScript);
-    EXPECT_TRUE(contains(line, "inside a job but not in a step")) << line;
-    EXPECT_TRUE(contains(line, "start it with srun")) << line;
+    EXPECT_TRUE(contains(line, "inside a job but not in a step", "start it with srun"));
   }
 }
 
@@ -65,8 +58,7 @@ TEST(InsideAJobButNotInAStep, StrategiesOfOneTaskRun) {
 
 TEST(InAStepOfSeveralTasks, StrategiesOfOneTaskAreRefused) {
   const std::string line = error_of({"train", "--strategy", "mirrored"}, kStep);
-  EXPECT_TRUE(contains(line, "--strategy mirrored is one task, but Slurm made this task 2 of 3"))
-      << line;
+  EXPECT_TRUE(contains(line, "--strategy mirrored is one task, but Slurm made this task 2 of 3"));
 }
 
 TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
@@ -82,9 +74,7 @@ TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
 }
 
 std::vector<std::string> pipeline_with(const std::vector<std::string>& more) {
-  std::vector<std::string> words{"train", "--strategy", "pipeline", "--share-devices"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return as_words("train --strategy pipeline --share-devices", more);
 }
 
 TEST(InAStepOfSeveralTasks, APipelineHasAStageForEach) {
@@ -116,8 +106,7 @@ TEST(APipelineOfOneTask, HasNoLinks) {
 
 TEST(InAStepOfSeveralTasks, AParameterServerJobNeedsServers) {
   const std::string line = error_of({"train", "--strategy", "parameter-server"}, kStep);
-  EXPECT_TRUE(contains(line, "no servers")) << line;
-  EXPECT_TRUE(contains(line, "give --servers M under srun")) << line;
+  EXPECT_TRUE(contains(line, "no servers", "give --servers M under srun"));
   EXPECT_EQ(error_of({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
 }
 
@@ -125,10 +114,9 @@ TEST(InAStepOfSeveralTasks, AJobWithServersNeedsARendezvousAddress) {
   const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
   const std::string line =
       error_of({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
-  EXPECT_TRUE(contains(line, "Slurm does not give the address of server 0")) << line;
+  EXPECT_TRUE(contains(line, "Slurm does not give the address of server 0"));
   EXPECT_EQ(
-      error_of({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
-               spread),
+      error_of(as_words("train --strategy parameter-server --servers 1 --rendezvous n5"), spread),
       "");
 }
 
@@ -220,9 +208,9 @@ TEST(RendezvousTimeout, IsAMinuteUnderLaunchAndLongerForServersOnGpus) {
 }
 
 TEST(RendezvousTimeout, IsTheGivenOneEvenOnGpus) {
-  EXPECT_EQ(time_to_meet({"--strategy=multi-worker-mirrored", "--devices", "cuda",
-                          "--rendezvous-timeout", "7"},
-                         kLaunched),
+  EXPECT_EQ(time_to_meet(
+                as_words("--strategy=multi-worker-mirrored --devices cuda --rendezvous-timeout 7"),
+                kLaunched),
             std::chrono::seconds(7));
 }
 

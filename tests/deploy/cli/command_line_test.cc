@@ -2,32 +2,29 @@
 #include "worker/run/run_sizes.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
-CommandOptions parse(std::vector<std::string> arguments, const Environment& environment = {}) {
+CommandOptions parse(Arguments arguments, const Environment& environment = {}) {
   return parse_command_line(arguments, environment);
 }
 
-TrainOptions parse_train(std::vector<std::string> flags) {
-  flags.insert(flags.begin(), "train");
-  return std::get<TrainOptions>(parse(flags));
+TrainOptions parse_train(const Arguments& flags, const Environment& environment = {}) {
+  return std::get<TrainOptions>(parse(as_words("train", flags), environment));
 }
 
 // Returns the message of the error that the flags cause, or "" if they cause none.
-std::string error_of(std::vector<std::string> flags) {
-  try {
-    parse_train(std::move(flags));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+std::string error_of(const Arguments& flags) {
+  return message_if_thrown<Error>([&] { parse_train(flags); });
 }
 
 TEST(TrainFlags, AloneTrainMnistCnnOnDigitsWithAdam) {
@@ -44,51 +41,12 @@ TEST(TrainFlags, AloneTrainMnistCnnOnDigitsWithAdam) {
 }
 
 TEST(TrainFlags, SetWhatTheyName) {
-  const TrainOptions options = parse_train({"--model",
-                                            "resnet20",
-                                            "--data",
-                                            "cifar10:/c",
-                                            "--batch-size",
-                                            "128",
-                                            "--epochs",
-                                            "7",
-                                            "--optimizer",
-                                            "momentum",
-                                            "--nesterov",
-                                            "--momentum",
-                                            "0.8",
-                                            "--learning-rate",
-                                            "0.1",
-                                            "--weight-decay",
-                                            "0.0001",
-                                            "--lr-schedule",
-                                            "step",
-                                            "--lr-milestones",
-                                            "3,5.5",
-                                            "--lr-factor",
-                                            "0.2",
-                                            "--warmup-epochs",
-                                            "0.5",
-                                            "--augment",
-                                            "crop-flip",
-                                            "--bucket-mb",
-                                            "4",
-                                            "--seed",
-                                            "9",
-                                            "--threads",
-                                            "3",
-                                            "--input-threads",
-                                            "2",
-                                            "--no-progress",
-                                            "--checkpoint-dir",
-                                            "ck",
-                                            "--checkpoint-every",
-                                            "10",
-                                            "--keep-checkpoints",
-                                            "2",
-                                            "--resume",
-                                            "--metrics",
-                                            "m.jsonl"});
+  const TrainOptions options = parse_train(as_words(
+      "--model resnet20 --data cifar10:/c --batch-size 128 --epochs 7 --optimizer momentum "
+      "--nesterov --momentum 0.8 --learning-rate 0.1 --weight-decay 0.0001 --lr-schedule step "
+      "--lr-milestones 3,5.5 --lr-factor 0.2 --warmup-epochs 0.5 --augment crop-flip --bucket-mb 4 "
+      "--seed 9 --threads 3 --input-threads 2 --no-progress --checkpoint-dir ck --checkpoint-every "
+      "10 --keep-checkpoints 2 --resume --metrics m.jsonl"));
   EXPECT_EQ(options.model, "resnet20");
   EXPECT_EQ(options.data, "cifar10:/c");
   EXPECT_EQ(options.global_batch_size, 128);
@@ -116,12 +74,8 @@ TEST(TrainFlags, SetWhatTheyName) {
 }
 
 TEST(TrainFlags, TuneTheInputOfEncodedSamplesUnlessTheyGiveNumbers) {
-  const auto input = [](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), "train");
-    return std::get<TrainOptions>(parse(std::move(flags))).input;
-  };
-  const auto texts = [&](const std::vector<std::string>& flags) {
-    const InputOptions options = input(flags);
+  const auto texts = [&](const Arguments& flags) {
+    const InputOptions options = parse_train(flags).input;
     return threads_text(options) + " " + prefetch_text(options);
   };
   EXPECT_EQ(texts({}), "1 2");
@@ -133,10 +87,7 @@ TEST(TrainFlags, TuneTheInputOfEncodedSamplesUnlessTheyGiveNumbers) {
 }
 
 TEST(TrainFlags, ReadTheSizeOfPictures) {
-  const auto image = [](std::vector<std::string> flags, const Environment& environment = {}) {
-    flags.insert(flags.begin(), "train");
-    return std::get<TrainOptions>(parse(std::move(flags), environment)).image;
-  };
+  const auto image = [](const Arguments& flags) { return parse_train(flags).image; };
   EXPECT_EQ(image({"--image-size", "64"}).height, 64);
   EXPECT_EQ(image({"--image-size", "64"}).width, 64);
   EXPECT_EQ(image({"--image-size", "48x64"}).height, 48);
@@ -151,11 +102,8 @@ TEST(TrainFlags, ReadTheSizeOfPictures) {
 }
 
 TEST(TrainFlags, KeepDecodedPicturesOnTheDiskOfTheMachine) {
-  const auto folder = [](const Environment& environment, std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(), "train");
-    return std::get<TrainOptions>(parse(std::move(flags), environment))
-        .image.cache_dir.parent_path()
-        .string();
+  const auto folder = [](const Environment& environment, const Arguments& flags = {}) {
+    return parse_train(flags, environment).image.cache_dir.parent_path().string();
   };
   EXPECT_EQ(folder(Environment()), "/tmp");
   EXPECT_EQ(folder(Environment(Environment::Variables{{"TMPDIR", "/scratch"}})), "/scratch");
@@ -222,46 +170,37 @@ TEST(TrainFlags, MayNameOneDeviceTwice) {
 }
 
 TEST(TrainFlags, ComeFromAFileToo) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("syncopate-options-" + std::to_string(getpid()) + ".ini");
+  const TemporaryFolder folder;
+  const auto file = folder / "options.ini";
   std::ofstream(file) << "model = mlp\nepochs = 5\nresume = true\ncheckpoint-dir = ck\n";
   const TrainOptions options = parse_train({"--config", file.string(), "--epochs", "6"});
   std::ofstream(file) << "modle = mlp\n";
   const std::string unknown = error_of({"--config", file.string()});
-  std::filesystem::remove(file);
   EXPECT_EQ(options.model, "mlp");
   EXPECT_EQ(options.loop.total_epochs, 6) << "a flag outranks the file";
   EXPECT_TRUE(options.resume);
-  EXPECT_NE(unknown.find("modle"), std::string::npos) << unknown;
-  EXPECT_NE(unknown.find("--config: "), std::string::npos) << unknown;
-  EXPECT_NE(unknown.find("did you mean '--model'"), std::string::npos) << unknown;
+  EXPECT_TRUE(contains(unknown, "modle", "--config: ", "did you mean '--model'"));
 }
 
 TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("syncopate-excluded-" + std::to_string(getpid()) + ".ini");
+  const TemporaryFolder folder;
+  const auto file = folder / "options.ini";
   std::ofstream(file) << "epochs = 5\nbatch-size = 96\nresume = false\nmodel = mlp\n";
-  const std::vector<std::string> read_it{"--config", file.string()};
-  const auto with = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), read_it.begin(), read_it.end());
-    return parse_train(flags);
-  };
+  const Arguments read_it{"--config", file.string()};
+  const auto with = [&](const Arguments& flags) { return parse_train(as_words(read_it, flags)); };
   EXPECT_EQ(with({"--steps", "3"}).loop.total_steps, 3);
   EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
   EXPECT_EQ(with({}).loop.total_epochs, 5);
   EXPECT_FALSE(with({}).resume);
   // Two contradicting lines of the flags file are an error, since no rule chooses between them.
   std::ofstream(file) << "epochs = 5\nsteps = 3\n";
-  EXPECT_NE(error_of(read_it).find("--epochs and --steps: leave one of them out"),
-            std::string::npos)
-      << error_of(read_it);
+  EXPECT_TRUE(contains(error_of(read_it), "--epochs and --steps: leave one of them out"));
   std::ofstream(file) << "[train]\nepochs = 5\n";
-  EXPECT_NE(error_of(read_it).find("no sections"), std::string::npos) << error_of(read_it);
-  std::filesystem::remove(file);
+  EXPECT_TRUE(contains(error_of(read_it), "no sections"));
 }
 
 struct BadFlags {
-  std::vector<std::string> flags;
+  Arguments flags;
   std::string says;
 };
 
@@ -269,7 +208,7 @@ class BadTrainFlags : public testing::TestWithParam<BadFlags> {};
 
 TEST_P(BadTrainFlags, AreRefusedWithTheReasonInOneLine) {
   const std::string line = error_of(GetParam().flags);
-  EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
+  EXPECT_TRUE(contains(line, GetParam().says)) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
 
@@ -280,18 +219,22 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"mlp"}, "unexpected argument mlp"},
         BadFlags{{"--epochs"}, "--epochs: its value is missing; expected --epochs N"},
         BadFlags{{"--epochs", "--steps", "3"}, "--epochs: its value is missing; --steps stands in"},
+        BadFlags{{"--lr", "0.1"}, "did you mean '--learning-rate'"},
+        BadFlags{{"--strategy", "horovod"}, "did you mean 'multi-worker-mirrored'"},
+        BadFlags{{"--strategy", "none"}, "choose one of one-device"},
+        BadFlags{{"--data", "MNIST"}, "did you mean 'mnist:DIR'"},
+        BadFlags{{"--data", "/my/mnist"}, "did you mean mnist:/my/mnist or"},
+        BadFlags{{"--data=mnist:~/mnist"}, "did you mean mnist:$HOME/mnist?"},
         BadFlags{{"--model", "mnist_cnn"},
                  "did you mean 'mnist-cnn'? Choose one of mnist-cnn, mlp"},
         BadFlags{{"--strategy", "mirored"}, "--strategy mirored: no such name"},
         BadFlags{{"--strategy", "parameter-server"},
                  "no servers; start the job with syncopate launch --servers M"},
         BadFlags{{"--strategy", "central-storage", "--consistency", "lazy"}, "--consistency lazy"},
-        BadFlags{
-            {"--strategy", "central-storage", "--consistency", "async", "--max-staleness", "2"},
-            "--max-staleness requires --consistency ssp"},
-        BadFlags{
-            {"--strategy", "central-storage", "--consistency", "async", "--backup-workers", "1"},
-            "--backup-workers requires --consistency sync"},
+        BadFlags{as_words("--strategy central-storage --consistency async --max-staleness 2"),
+                 "--max-staleness requires --consistency ssp"},
+        BadFlags{as_words("--strategy central-storage --consistency async --backup-workers 1"),
+                 "--backup-workers requires --consistency sync"},
         BadFlags{{"--strategy", "central-storage", "--staleness-rule", "dc"},
                  "under --consistency sync no gradient is stale"},
         BadFlags{{"--service-time", "20"}, "expected constant:MS, exponential:MS or"},
@@ -316,8 +259,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "--metrics and the lock of --checkpoint-dir write x/.lock; give them different"},
         BadFlags{{"--keep-best"}, "--keep-best requires --checkpoint-dir DIR"},
         BadFlags{{"--stop-at", "loss=0.1", "--eval-every", "0"}, "--stop-at requires evaluations"},
-        BadFlags{{"--strategy", "central-storage", "--replicas", "3", "--share-devices",
-                  "--consistency", "sync", "--backup-workers", "1", "--clip-norm", "1"},
+        BadFlags{as_words("--strategy central-storage --replicas 3 --share-devices --consistency "
+                          "sync --backup-workers 1 --clip-norm 1"),
                  "--clip-norm requires gradients that one task sums"},
         BadFlags{{"--logdir", "here"}, "unknown flag --logdir; did you mean '--tensorboard'"},
         BadFlags{{"--model", "alexnet"}, "--model alexnet: no such name; choose one of mnist-cnn"},
@@ -336,9 +279,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--rank=1"}, "--world-size"},
         BadFlags{{"--rendezvous-timeout", "0"}, "--rendezvous-timeout 0"},
         BadFlags{{"--peer-timeout", "nan"}, "--peer-timeout"},
-        BadFlags{{"--strategy", "mirrored", "--rank", "0", "--world-size", "2", "--rendezvous",
-                  "127.0.0.1:4000"},
-                 "choose --strategy multi-worker-mirrored"},
+        BadFlags{
+            as_words("--strategy mirrored --rank 0 --world-size 2 --rendezvous 127.0.0.1:4000"),
+            "choose --strategy multi-worker-mirrored"},
         BadFlags{{"--learning-rate-scale", "cubic"}, "--learning-rate-scale cubic"},
         BadFlags{{"--learning-rate-scale", "inverse"},
                  "--learning-rate-scale inverse: no such name"},
@@ -403,21 +346,26 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--config", "/nonexistent.ini"}, "/nonexistent.ini"}));
 
 TEST(Replicas, AreCountedAgainstCpusOnlyWhereTheyComputeOnThem) {
-  const std::vector<std::string> many = {"--strategy", "mirrored", "--replicas", "1024"};
-  EXPECT_NE(error_of(many).find("this process may use "), std::string::npos);
-  std::vector<std::string> on_gpus = many;
-  on_gpus.insert(on_gpus.end(), {"--devices", "cuda"});
-  EXPECT_EQ(error_of(on_gpus), "");
+  const Arguments many = {"--strategy", "mirrored", "--replicas", "1024"};
+  EXPECT_TRUE(
+      contains(error_of(many), "--replicas 1024", "this process may use ", "--share-devices"));
+  EXPECT_EQ(error_of(as_words(many, "--devices cuda")), "");
 }
 
 TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {
-  try {
-    parse({"trian"});
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean 'train'"), std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { parse({"trian"}); }), "did you mean 'train'"));
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { parse({"serv"}); }), "did you mean 'serve'"));
+}
+
+TEST(DataFlag, SuggestsTheDataSetOfAFolderOfPictures) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "cat");
+  EXPECT_TRUE(contains(error_of({"--data", folder.path()}), "did you mean images:"));
+}
+
+TEST(CommandLine, ShowsTheHelpOfACommandForTheWordHelpBeforeIt) {
+  const auto help = [](const Arguments& words) { return std::get<TextOptions>(parse(words)).text; };
+  EXPECT_EQ(help({"help", "serve"}), help({"serve", "--help"}));
 }
 
 TEST(CommandLine, WithoutACommandIsAnErrorThatListsTheCommands) {
@@ -430,7 +378,7 @@ TEST(CommandLine, HelpOfTrainShowsEveryTableAndDefault) {
   const std::string help = std::get<TextOptions>(parse({"train", "--help"})).text;
   for (const char* expected : {"--learning-rate", "one-device", "resnet56", "adamw", "mnist:DIR",
                                "synthetic:CxHxW:CLASSES", "--no-progress", "(default: 64)", "75"}) {
-    EXPECT_NE(help.find(expected), std::string::npos) << expected << " is not in\n" << help;
+    EXPECT_TRUE(contains(help, expected)) << expected << " is not in\n" << help;
   }
 }
 
@@ -447,8 +395,8 @@ TEST(CommandLine, EvaluateTakesNetworkDataAndSeedFromTheCheckpointUnlessTheyAreG
   EXPECT_EQ(of_file.model, "");
   EXPECT_EQ(of_file.data, "");
   EXPECT_EQ(of_file.seed, std::nullopt);
-  const auto given = std::get<EvaluateOptions>(parse(
-      {"evaluate", "--checkpoint", "c", "--model", "mlp", "--data", "digits", "--seed", "0"}));
+  const auto given = std::get<EvaluateOptions>(
+      parse(as_words("evaluate --checkpoint c --model mlp --data digits --seed 0")));
   EXPECT_EQ(given.model, "mlp");
   EXPECT_EQ(given.data, "digits");
   EXPECT_EQ(given.seed, 0U);

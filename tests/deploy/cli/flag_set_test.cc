@@ -2,7 +2,6 @@
 #include "deploy/cli/flag_set.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
@@ -10,11 +9,13 @@
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag.h"
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 // Returns a command that has one flag of each kind.
 struct Job {
@@ -49,14 +50,9 @@ struct Job {
   }
 };
 
-std::string message_of(const Arguments& arguments) {
+std::string error_of(const Arguments& arguments) {
   Job job;
-  try {
-    job.flags.parse(arguments);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<UsageError>([&] { job.flags.parse(arguments); });
 }
 
 TEST(FlagSet, StoresValuesOfEveryKind) {
@@ -79,61 +75,60 @@ TEST(FlagSet, StoresValuesOfEveryKind) {
 
 TEST(FlagSet, TakesTheLastOfTwoValues) {
   Job job;
-  job.flags.parse(Arguments{"--count", "7", "--sizes", "4,5", "--count", "8", "--sizes", "6"});
+  job.flags.parse(as_words("--count 7 --sizes 4,5 --count 8 --sizes 6"));
   EXPECT_EQ(job.count, 8);
   EXPECT_EQ(job.sizes, (std::vector<int>{6}));
 }
 
 TEST(FlagSet, QuotesTheTypedNumberAndTheExpectedForm) {
-  EXPECT_EQ(message_of({"--count", "0"}), "--count 0: expected a whole number from 1 to 100");
-  EXPECT_EQ(message_of({"--count", "99999999999999999999"}),
+  EXPECT_EQ(error_of({"--count", "0"}), "--count 0: expected a whole number from 1 to 100");
+  EXPECT_EQ(error_of({"--count", "99999999999999999999"}),
             "--count 99999999999999999999: expected a whole number from 1 to 100");
-  EXPECT_EQ(message_of({"--port", "x"}), "--port x: expected a whole number, at least 1");
-  EXPECT_EQ(message_of({"--rate", "nan"}), "--rate nan: expected a number above 0, such as 0.1");
-  EXPECT_EQ(message_of({"--sizes", "1,,2"}), "--sizes '': expected a whole number, at least 1");
+  EXPECT_EQ(error_of({"--port", "x"}), "--port x: expected a whole number, at least 1");
+  EXPECT_EQ(error_of({"--rate", "nan"}), "--rate nan: expected a number above 0, such as 0.1");
+  EXPECT_EQ(error_of({"--sizes", "1,,2"}), "--sizes '': expected a whole number, at least 1");
 }
 
 TEST(FlagSet, NamesTheNumberThatWasProbablyMeant) {
-  EXPECT_EQ(message_of({"--count", "1e1"}),
+  EXPECT_EQ(error_of({"--count", "1e1"}),
             "--count 1e1: expected a whole number from 1 to 100; did you mean 10?");
-  EXPECT_EQ(message_of({"--share", "95"}),
+  EXPECT_EQ(error_of({"--share", "95"}),
             "--share 95: expected a number from 0 to 1; did you mean 0.95?");
-  EXPECT_EQ(message_of({"--share", "1.5"}), "--share 1.5: expected a number from 0 to 1");
-  EXPECT_EQ(message_of({"--rate", "0,01"}),
+  EXPECT_EQ(error_of({"--share", "1.5"}), "--share 1.5: expected a number from 0 to 1");
+  EXPECT_EQ(error_of({"--rate", "0,01"}),
             "--rate 0,01: expected a number above 0, such as 0.1; did you mean 0.01?");
 }
 
 TEST(FlagSet, RefusesAMissingValue) {
-  EXPECT_EQ(message_of({"--count"}), "--count: its value is missing; expected --count N");
-  EXPECT_EQ(message_of({"--folder", "--quiet"}),
+  EXPECT_EQ(error_of({"--count"}), "--count: its value is missing; expected --count N");
+  EXPECT_EQ(error_of({"--folder", "--quiet"}),
             "--folder: its value is missing; --quiet stands in its place");
-  EXPECT_EQ(message_of({"--folder", ""}), "--folder is empty: expected a path");
+  EXPECT_EQ(error_of({"--folder", ""}), "--folder is empty: expected a path");
 }
 
 TEST(FlagSet, RefusesAnEmptyNameOfAList) {
   for (const char* names : {"a,", ",a", "a,,b"}) {
-    EXPECT_EQ(message_of({"--nodes", names}),
+    EXPECT_EQ(error_of({"--nodes", names}),
               "--nodes " + std::string(names) + ": expected NODE,..., none of them empty");
   }
-  EXPECT_EQ(message_of({"--nodes", ""}), "--nodes '': expected NODE,..., none of them empty");
-  EXPECT_EQ(message_of({"--nodes", "a,b"}), "");
+  EXPECT_EQ(error_of({"--nodes", ""}), "--nodes '': expected NODE,..., none of them empty");
+  EXPECT_EQ(error_of({"--nodes", "a,b"}), "");
 }
 
 TEST(FlagSet, RefusesATildeThatTheShellDidNotExpand) {
-  EXPECT_EQ(message_of({"--folder=~/runs"}),
+  EXPECT_EQ(error_of({"--folder=~/runs"}),
             "--folder ~/runs: the shell expands ~ at the start of a word only; did you mean "
             "$HOME/runs?");
 }
 
 TEST(FlagSet, RefusesFlagsThatExcludeEachOther) {
-  EXPECT_EQ(message_of({"--count", "2", "--rate", "2"}),
-            "--count and --rate: leave one of them out");
+  EXPECT_EQ(error_of({"--count", "2", "--rate", "2"}), "--count and --rate: leave one of them out");
 }
 
 TEST(FlagSet, SuggestsTheFlagThatWasMeant) {
-  EXPECT_EQ(message_of({"--cuont", "2"}),
+  EXPECT_EQ(error_of({"--cuont", "2"}),
             "unknown flag --cuont; did you mean '--count'? tool run --help lists the flags");
-  EXPECT_EQ(message_of({"--colour"}), "unknown flag --colour; tool run --help lists the flags");
+  EXPECT_EQ(error_of({"--colour"}), "unknown flag --colour; tool run --help lists the flags");
 }
 
 TEST(FlagSet, PutsTheDashesBeforeAWordThatBelongsBehindThem) {
@@ -141,17 +136,13 @@ TEST(FlagSet, PutsTheDashesBeforeAWordThatBelongsBehindThem) {
   job.flags.take_rest(job.rest, "train [FLAGS]", "train and its flags", {});
   job.flags.parse(Arguments{"--quiet", "--", "train", "--count", "x"});
   EXPECT_EQ(job.rest, (Arguments{"train", "--count", "x"}));
-  try {
-    job.flags.parse(Arguments{"train"});
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "unexpected argument train; put -- before train");
-  }
+  EXPECT_EQ(message_of<UsageError>([&] { job.flags.parse(Arguments{"train"}); }),
+            "unexpected argument train; put -- before train");
 }
 
 TEST(FlagSet, TakesAConfigFileWithAByteOrderMark) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("syncopate-flag-set-bom-" + std::to_string(getpid()) + ".ini");
+  const TemporaryFolder folder;
+  const auto file = folder / "flags.ini";
   for (const std::string text : {"\xEF\xBB\xBF"
                                  "count = 7\n",
                                  "count = 7\n"}) {
@@ -161,10 +152,10 @@ TEST(FlagSet, TakesAConfigFileWithAByteOrderMark) {
     EXPECT_EQ(job.count, 7);
   }
   std::ofstream(file) << "";
-  EXPECT_EQ(message_of({"--config", file}), "");
+  EXPECT_EQ(error_of({"--config", file}), "");
   std::ofstream(file) << "\xFF\xFE"
                          "c";
-  EXPECT_EQ(message_of({"--config", file}),
+  EXPECT_EQ(error_of({"--config", file}),
             "--config: expected text in UTF-8, found UTF-16; convert it: iconv -f UTF-16 -t UTF-8 "
             "FILE > NEW");
   std::filesystem::remove(file);
@@ -176,12 +167,7 @@ TEST(FlagSet, PutsFlagsThatBelongBehindTheDashesThere) {
     job.flags.take_rest(job.rest, "train [FLAGS]", "train and its flags",
                         {{"--size"}, {"--exif", true}, {"--count"}, {"--rank", false, "not here"}},
                         "train");
-    try {
-      job.flags.parse(arguments);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_if_thrown<UsageError>([&] { job.flags.parse(arguments); });
   };
   EXPECT_EQ(refusal_of({"--exif", "--size", "3 4", "--quiet", "--", "train", "--x"}),
             "unknown flag --exif; train and its flags stand behind --: tool run --quiet -- train "
@@ -193,20 +179,20 @@ TEST(FlagSet, PutsFlagsThatBelongBehindTheDashesThere) {
 }
 
 TEST(FlagSet, RefusesLinesOfAConfigFileThatAreNoFlags) {
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("syncopate-flag-set-" + std::to_string(getpid()) + ".ini");
+  const TemporaryFolder folder;
+  const auto file = folder / "flags.ini";
   std::ofstream(file) << "name: other\n";
-  EXPECT_EQ(message_of({"--config", file}), "--config: line 'name: other': expected NAME = VALUE");
+  EXPECT_EQ(error_of({"--config", file}), "--config: line 'name: other': expected NAME = VALUE");
   std::ofstream(file) << "--count = 1\n";
-  EXPECT_EQ(message_of({"--config", file}),
+  EXPECT_EQ(error_of({"--config", file}),
             "--config: --count: write the name without dashes: count = VALUE");
   std::ofstream(file) << "count = 1 2\n";
-  EXPECT_EQ(message_of({"--config", file}),
+  EXPECT_EQ(error_of({"--config", file}),
             "--config: count: expected one value, found 2; put quotes around a value with blanks");
   std::filesystem::remove(file);
-  EXPECT_EQ(message_of({"--config", file}), "--config: " + file.string() +
-                                                " cannot be read; expected a file of lines NAME = "
-                                                "VALUE");
+  EXPECT_EQ(error_of({"--config", file}), "--config: " + file.string() +
+                                              " cannot be read; expected a file of lines NAME = "
+                                              "VALUE");
 }
 
 TEST(HelpText, ShowsGroupsValuesChoicesAndDefaults) {
@@ -275,7 +261,7 @@ TEST(HelpText, OfTrainShowsADefaultForEveryValue) {
       const bool has_value = entry.find(' ', 2) < 33 && entry.size() > entry.find(' ', 2) + 1 &&
                              entry[entry.find(' ', 2) + 1] != ' ';
       if (has_value) {
-        EXPECT_NE(entry.find("(default: "), std::string::npos) << entry;
+        EXPECT_TRUE(contains(entry, "(default: "));
       }
       entry.clear();
     }

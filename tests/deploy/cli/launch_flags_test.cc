@@ -6,29 +6,24 @@
 
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-LaunchOptions parse_launch(Arguments arguments, const Environment& environment = {}) {
-  arguments.insert(arguments.begin(), "launch");
-  return std::get<LaunchOptions>(parse_command_line(arguments, environment));
+LaunchOptions parse_launch(const Arguments& arguments, const Environment& environment = {}) {
+  return std::get<LaunchOptions>(parse_command_line(as_words("launch", arguments), environment));
 }
 
 std::string error_of(Arguments arguments) {
-  try {
-    parse_command_line(arguments, {});
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<Error>([&] { parse_command_line(arguments, {}); });
 }
 
 TEST(LaunchFlags, EndAtTheTwoDashes) {
   const LaunchOptions options =
-      parse_launch({"--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored"});
+      parse_launch(as_words("--workers 3 -- train --strategy multi-worker-mirrored"));
   EXPECT_EQ(options.workers, 3);
   EXPECT_EQ(options.role_arguments, (Arguments{"train", "--strategy", "multi-worker-mirrored"}));
   EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kStop);
@@ -38,11 +33,11 @@ TEST(LaunchFlags, EndAtTheTwoDashes) {
 
 TEST(LaunchFlags, TakeThePathOfAProgramInPlaceOfTrain) {
   const LaunchOptions options =
-      parse_launch({"--workers", "2", "--servers", "1", "--", "/bin/true", "--strategy",
-                    "parameter-server", "--table", "points.csv", "--steps", "7"});
+      parse_launch(as_words("--workers 2 --servers 1 -- /bin/true --strategy parameter-server "
+                            "--table points.csv --steps 7"));
   EXPECT_EQ(options.program, "/bin/true");
   EXPECT_EQ(options.role_arguments,
-            (Arguments{"--strategy", "parameter-server", "--table", "points.csv", "--steps", "7"}));
+            as_words("--strategy parameter-server --table points.csv --steps 7"));
   // Servers are tasks of this program, which does not know the flags of the other one.
   const Arguments& servers = options.server_arguments;
   ASSERT_FALSE(servers.empty());
@@ -54,18 +49,17 @@ TEST(LaunchFlags, TakeThePathOfAProgramInPlaceOfTrain) {
 }
 
 TEST(LaunchFlags, OfAProgramDecideAboutRestarts) {
-  EXPECT_NE(error_of({"launch", "--workers", "2", "--restart", "1", "--", "/bin/true", "--strategy",
-                      "multi-worker-mirrored"})
-                .find("give train a --checkpoint-dir"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      error_of(
+          as_words("launch --workers 2 --restart 1 -- /bin/true --strategy multi-worker-mirrored")),
+      "give train a --checkpoint-dir"));
 }
 
 TEST(LaunchFlags, SetWhatTheyName) {
-  const LaunchOptions options =
-      parse_launch({"--workers=2", "--on-failure", "continue", "--restart", "4", "--restart-after",
-                    "1.5", "--env", "A=1", "--env", "B=x=y", "--", "train",
-                    "--strategy=multi-worker-mirrored", "--checkpoint-dir=ck"},
-                   Environment({{"A", "0"}, {"C", "2"}}));
+  const LaunchOptions options = parse_launch(
+      as_words("--workers=2 --on-failure continue --restart 4 --restart-after 1.5 --env A=1 --env "
+               "B=x=y -- train --strategy=multi-worker-mirrored --checkpoint-dir=ck"),
+      Environment({{"A", "0"}, {"C", "2"}}));
   EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kContinue);
   EXPECT_EQ(options.rules.most_restarts, 4);
   EXPECT_EQ(options.rules.first_back_off, std::chrono::milliseconds(1500));
@@ -77,9 +71,9 @@ TEST(LaunchFlags, SetWhatTheyName) {
 
 TEST(LaunchFlags, WithServersTakeTheFailureRulesFromTheConsistency) {
   const auto rules = [](const char* consistency) {
-    return parse_launch({"--workers", "2", "--servers", "1", "--restart", "2", "--", "train",
-                         "--strategy", "parameter-server", "--checkpoint-dir", "ck",
-                         "--consistency", consistency})
+    return parse_launch(as_words("--workers 2 --servers 1 --restart 2 -- train --strategy "
+                                 "parameter-server --checkpoint-dir ck --consistency",
+                                 consistency))
         .rules;
   };
   EXPECT_EQ(rules("async").workers.on_failure, FailureRule::kContinue);
@@ -90,9 +84,10 @@ TEST(LaunchFlags, WithServersTakeTheFailureRulesFromTheConsistency) {
 }
 
 TEST(LaunchFlags, RestartAsynchronousWorkersWithoutCheckpointsToo) {
-  const LaunchRules rules = parse_launch({"--workers", "2", "--servers", "1", "--restart", "2",
-                                          "--", "train", "--strategy", "parameter-server"})
-                                .rules;
+  const LaunchRules rules =
+      parse_launch(
+          as_words("--workers 2 --servers 1 --restart 2 -- train --strategy parameter-server"))
+          .rules;
   EXPECT_TRUE(rules.workers.restarts_alone);
   EXPECT_FALSE(rules.servers.restarts_alone);
   EXPECT_FALSE(rules.restarts_together);
@@ -100,9 +95,8 @@ TEST(LaunchFlags, RestartAsynchronousWorkersWithoutCheckpointsToo) {
 
 TEST(LaunchFlags, DetectARequestForMpi) {
   const auto sees = [](const Arguments& more) {
-    Arguments arguments{"--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return parse_launch(arguments).with_mpirun;
+    return parse_launch(as_words("--workers 2 -- train --strategy multi-worker-mirrored", more))
+        .with_mpirun;
   };
   EXPECT_TRUE(sees({"--collective", "mpi"}));
   EXPECT_TRUE(sees({"--collective=mpi"}));
@@ -119,7 +113,7 @@ class BadLaunchFlags : public testing::TestWithParam<BadLaunch> {};
 
 TEST_P(BadLaunchFlags, AreRefusedWithTheReasonInOneLine) {
   const std::string line = error_of(GetParam().arguments);
-  EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
+  EXPECT_TRUE(contains(line, GetParam().says)) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
 
@@ -136,48 +130,69 @@ INSTANTIATE_TEST_SUITE_P(
                   "launch starts train or doctor, not info"},
         BadLaunch{{"launch", "--workers", "2", "--", "./no-program"},
                   "launch: ./no-program is not an executable file; give the path of a program"},
-        BadLaunch{{"launch", "--workers", "2", "--", "/bin/true", "--model", "mlp"},
+        BadLaunch{as_words("launch --workers 2 -- /bin/true --model mlp"),
                   "--model: true has a network and data of its own; leave the flag out"},
         BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
-                   "multi-worker-mirrored"},
-                  "choose --strategy parameter-server"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
-                   "multi-worker-mirrored", "--collective", "mpi"},
+        BadLaunch{
+            as_words("launch --workers 2 --servers 1 -- train --strategy multi-worker-mirrored"),
+            "choose --strategy parameter-server"},
+        BadLaunch{as_words("launch --workers 2 --servers 1 -- train --strategy "
+                           "multi-worker-mirrored --collective mpi"),
                   "--servers 1: a job under --collective mpi has no servers"},
-        BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "parameter-server"},
+        BadLaunch{as_words("launch --workers 2 -- train --strategy parameter-server"),
                   "syncopate launch --servers M"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--restart", "1", "--", "train",
-                   "--strategy", "parameter-server", "--consistency", "sync"},
+        BadLaunch{as_words("launch --workers 2 --servers 1 --restart 1 -- train --strategy "
+                           "parameter-server --consistency sync"),
                   "give train a --checkpoint-dir"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--restart", "1", "--on-failure",
-                   "stop", "--", "train", "--strategy", "parameter-server"},
+        BadLaunch{as_words("launch --workers 2 --servers 1 --restart 1 --on-failure stop -- train "
+                           "--strategy parameter-server"),
                   "give train a --checkpoint-dir"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "-1", "--", "train"}, "--servers -1"},
-        BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
+        BadLaunch{as_words("launch --workers 2 --servers -1 -- train"), "--servers -1"},
+        BadLaunch{as_words("launch --workers 2 --on-failure go -- train"),
                   "--on-failure go: no such name"},
-        BadLaunch{{"launch", "--workers", "2", "--restart-after", "46", "--", "train"},
+        BadLaunch{as_words("launch --workers 2 --restart-after 46 -- train"),
                   "--restart-after 46: expected seconds from 0 to 45"},
-        BadLaunch{{"launch", "--workers", "2", "--restart", "-1", "--", "train"}, "--restart -1"},
-        BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train", "--strategy",
-                   "multi-worker-mirrored"},
-                  "give train a --checkpoint-dir"},
-        BadLaunch{{"launch", "--workers", "2", "--", "train", "--stepz", "2"},
+        BadLaunch{as_words("launch --workers 2 --restart -1 -- train"), "--restart -1"},
+        BadLaunch{
+            as_words("launch --workers 2 --restart 1 -- train --strategy multi-worker-mirrored"),
+            "give train a --checkpoint-dir"},
+        BadLaunch{as_words("launch --workers 2 -- train --stepz 2"),
                   "unknown flag --stepz; did you mean '--steps'?"},
         BadLaunch{{"launch", "--workers", "2", "--", "train"}, "choose --strategy multi-worker"},
-        BadLaunch{{"launch", "--workers", "2", "--env", "A", "--", "train"}, "--env A: expected"},
-        BadLaunch{{"launch", "--workers", "2", "--env", "SYNCOPATE_INDEX=1", "--", "train"},
+        BadLaunch{as_words("launch --workers 2 --env A -- train"), "--env A: expected"},
+        BadLaunch{as_words("launch --workers 2 --env SYNCOPATE_INDEX=1 -- train"),
                   "launch sets this variable for each role"},
-        BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored",
-                   "--rank=0", "--world-size=2", "--rendezvous=127.0.0.1:4000"},
+        BadLaunch{as_words("launch --workers 2 -- train --strategy multi-worker-mirrored --rank=0 "
+                           "--world-size=2 --rendezvous=127.0.0.1:4000"),
                   "launch gives each task its own"},
         BadLaunch{{"launch", "--wrokers", "2", "--", "train"}, "did you mean '--workers'"},
+        BadLaunch{as_words("launch --workers 2 -- train --strategy mirrored"),
+                  "choose --strategy multi-worker-mirrored"},
+        BadLaunch{as_words("serve --rendezvous 127.0.0.1:4000"), "--workers"},
+        BadLaunch{{"serve", "--workers", "1"}, "--rendezvous"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous nonsense"), "nonsense"},
+        BadLaunch{as_words("serve --workers 0 --rendezvous 127.0.0.1:4000"), "--workers 0"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --frobnicate"),
+                  "--frobnicate"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --index 5"), "--index 5"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --servers 0"),
+                  "--servers 0"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --port 70000"),
+                  "--port 70000"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --snapshot-every 0"),
+                  "--snapshot-every"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --peer-timeout 0"),
+                  "--peer-timeout"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --record", ""),
+                  "--record is empty"},
+        BadLaunch{as_words("serve --workers 1 --rendezvous 127.0.0.1:4000 --checkpoint-dir", ""),
+                  "--checkpoint-dir is empty"},
         BadLaunch{{"cluster", "--rank", "1"}, "missing --world-size and --rendezvous"},
         BadLaunch{{"cluster", "--rank", "x"}, "--rank"},
         BadLaunch{{"cluster", "--workers", "1"}, "unknown flag --workers"}));
 
 TEST(ClusterFlagList, OutranksTheEnvironment) {
-  const Arguments arguments{"cluster", "--rank", "1", "--world-size", "2", "--rendezvous", "h:5"};
+  const Arguments arguments = as_words("cluster --rank 1 --world-size 2 --rendezvous h:5");
   const auto options = std::get<ClusterOptions>(parse_command_line(
       arguments, Environment({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
   EXPECT_EQ(options.cluster.source, "flags");
@@ -207,21 +222,18 @@ TEST(LaunchFlags, NameWorkersThatStartLater) {
 TEST(LaunchFlags, RefuseLateWorkersUnderSynchronousStrategies) {
   const Arguments served{"--strategy", "parameter-server"};
   const Arguments synchronous{"--strategy", "parameter-server", "--consistency", "sync"};
-  EXPECT_NE(error_of(with_joins({"worker=1,at=3s"}, synchronous)).find("fixed number of workers"),
-            std::string::npos);
-  EXPECT_NE(error_of(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
-                .find("one worker must be there from the start"),
-            std::string::npos);
-  EXPECT_NE(
-      error_of(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("is named twice"),
-      std::string::npos);
-  EXPECT_NE(error_of(with_joins({"worker=1"}, served)).find("worker=W,at=TIME"), std::string::npos);
-  EXPECT_NE(error_of(with_joins({"worker=1024,at=1s"}, served)).find("below 1024"),
-            std::string::npos);
-  EXPECT_NE(error_of({"launch", "--workers", "2", "--join", "worker=1,at=3s", "--", "train",
-                      "--strategy", "multi-worker-mirrored"})
-                .find("--strategy multi-worker-mirrored has a fixed number"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error_of(with_joins({"worker=1,at=3s"}, synchronous)), "fixed number of workers"));
+  EXPECT_TRUE(contains(error_of(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served)),
+                       "one worker must be there from the start"));
+  EXPECT_TRUE(contains(error_of(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)),
+                       "is named twice"));
+  EXPECT_TRUE(contains(error_of(with_joins({"worker=1"}, served)), "worker=W,at=TIME"));
+  EXPECT_TRUE(contains(error_of(with_joins({"worker=1024,at=1s"}, served)), "below 1024"));
+  EXPECT_TRUE(contains(
+      error_of(as_words(
+          "launch --workers 2 --join worker=1,at=3s -- train --strategy multi-worker-mirrored")),
+      "--strategy multi-worker-mirrored has a fixed number"));
 }
 
 }  // namespace

@@ -6,11 +6,12 @@
 
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 const Environment kAlone{Environment::Variables{}};
 // Worker 0 of 2.
@@ -22,18 +23,8 @@ const Environment kTasks({{"SYNCOPATE_ROLE", "worker"},
 
 // Returns the line with which the flags are refused; "" if they are not.
 std::string error_of(const Arguments& more, const Environment& environment = kAlone) {
-  Arguments words{"--strategy", "pipeline", "--share-devices"};
-  words.insert(words.end(), more.begin(), more.end());
-  try {
-    (void)parse_train(words, environment);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  Arguments words = as_words("--strategy pipeline --share-devices", more);
+  return message_if_thrown<UsageError>([&] { (void)parse_train(words, environment); });
 }
 
 TEST(APipelinesFlags, DelayNoSteps) {
@@ -42,7 +33,7 @@ TEST(APipelinesFlags, DelayNoSteps) {
     for (const Environment& where : {kAlone, kTasks}) {
       const std::string line = error_of(flags, where);
       EXPECT_TRUE(line.starts_with(flags.front() + ": delays whole steps")) << line;
-      EXPECT_TRUE(contains(line, "compare --clock virtual")) << line;
+      EXPECT_TRUE(contains(line, "compare --clock virtual"));
     }
   }
 }

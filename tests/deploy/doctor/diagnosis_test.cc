@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "deploy/doctor/inspection.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -104,26 +105,25 @@ TEST_F(Diagnosis, ComparesNoFlagsOfServers) {
 
 TEST_F(Diagnosis, ReportsTheAbsentTasksOfAJobOfOne) {
   tasks_.resize(1);
-  EXPECT_NE(finds(Kind::kError, "tasks").find("srun"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "tasks"), "srun"));
 }
 
 TEST_F(Diagnosis, NamesTasksThatRunAnotherBuild) {
   tasks_[2].program = "4567";
   const std::string line = finds(Kind::kError, "program");
-  EXPECT_NE(line.find("worker 2 (host b)"), std::string::npos) << line;
-  EXPECT_NE(line.find("4567"), std::string::npos) << line;
+  EXPECT_TRUE(contains(line, "worker 2 (host b)", "4567"));
 }
 
 TEST_F(Diagnosis, NamesLibrariesAndProcessorsThatDiffer) {
   tasks_[3].libraries["oneDNN"] = "3.1";
   tasks_[3].isa = "x86-64-v3";
-  EXPECT_NE(finds(Kind::kWarning, "libraries").find("oneDNN 3.1"), std::string::npos);
-  EXPECT_NE(finds(Kind::kWarning, "processors").find("x86-64-v3"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "libraries"), "oneDNN 3.1"));
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "processors"), "x86-64-v3"));
 }
 
 TEST_F(Diagnosis, SeesTwoTasksOnOneGpu) {
   tasks_[1].gpus = tasks_[0].gpus;
-  EXPECT_NE(finds(Kind::kError, "GPUs").find("worker 0 (host a) and worker 1"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "GPUs"), "worker 0 (host a) and worker 1"));
   job_.shares_devices = true;
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
   job_.shares_devices = false;
@@ -138,19 +138,18 @@ TEST_F(Diagnosis, AllowsTheSameAddressOfAGpuOnTwoMachines) {
 
 TEST_F(Diagnosis, SeesMoreThreadsThanCpus) {
   tasks_[1].cpus = tasks_[0].cpus;
-  EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 2 CPUs"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "CPUs"), "4 threads on 2 CPUs"));
 }
 
 TEST_F(Diagnosis, CountsTheCpusOfTheQuota) {
   EXPECT_EQ(finds(Kind::kGood, "CPUs"), "a: 4 CPUs for 4 threads");
   for (TaskReport& task : tasks_) task.cpu_quota = 2.5;
-  EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 3 of 4 CPUs (CPU quota 2.5"),
-            std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "CPUs"), "4 threads on 3 of 4 CPUs (CPU quota 2.5"));
 }
 
 TEST_F(Diagnosis, DividesTheBatch) {
   job_.global_batch = 66;
-  EXPECT_NE(finds(Kind::kWarning, "batch").find("66"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "batch"), "66"));
   job_.global_batch = 3;
   EXPECT_NE(finds(Kind::kError, "batch"), "");
 }
@@ -158,7 +157,7 @@ TEST_F(Diagnosis, DividesTheBatch) {
 TEST_F(Diagnosis, ComparesClocks) {
   tasks_[2].clock_seconds += 83.0;
   const std::string line = finds(Kind::kWarning, "clocks");
-  EXPECT_NE(line.find("worker 2 (host b) is 83.0 s ahead"), std::string::npos) << line;
+  EXPECT_TRUE(contains(line, "worker 2 (host b) is 83.0 s ahead"));
 }
 
 TEST_F(Diagnosis, ReportsARefusalThatAllTasksShareOnce) {
@@ -170,9 +169,9 @@ TEST_F(Diagnosis, ReportsARefusalThatAllTasksShareOnce) {
 
 TEST_F(Diagnosis, SeesAFolderThatIsNotShared) {
   tasks_[3].sees_chiefs_file = false;
-  EXPECT_NE(finds(Kind::kError, "checkpoints").find("worker 3"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "checkpoints"), "worker 3"));
   tasks_[3].folder_problem = "cannot write to /shared/run: permission denied";
-  EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "checkpoints"), "permission denied"));
 }
 
 TEST_F(Diagnosis, ReportsOneErrorForAFolderThatTheFirstTaskCannotWrite) {
@@ -180,7 +179,7 @@ TEST_F(Diagnosis, ReportsOneErrorForAFolderThatTheFirstTaskCannotWrite) {
   for (TaskReport& task : tasks_) task.sees_chiefs_file = false;
   const auto findings = diagnose(job_, tasks_);
   EXPECT_EQ(std::ranges::count(findings, Kind::kError, &Finding::kind), 1);
-  EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "checkpoints"), "permission denied"));
   EXPECT_EQ(finds(Kind::kGood, "checkpoints"), "");
 }
 
@@ -195,30 +194,30 @@ TEST_F(Diagnosis, ComparesDataOfWorkersOnly) {
   tasks_[0].data.clear();  // task 0 is a server, which reports no data set
   EXPECT_EQ(finds(Kind::kError, "data"), "");
   tasks_[3].data = "50000 samples";
-  EXPECT_NE(finds(Kind::kError, "data").find("worker 3"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kError, "data"), "worker 3"));
 }
 
 TEST_F(Diagnosis, SeesLittleSharedMemoryWhereItIsUsed) {
   tasks_[0].shm_free_bytes = std::int64_t{60} << 20;
   EXPECT_EQ(finds(Kind::kWarning, "/dev/shm"), "") << "our ring has none there";
   job_.collective = "mpi";
-  EXPECT_NE(finds(Kind::kWarning, "/dev/shm").find("60 MB"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "/dev/shm"), "60 MB"));
 }
 
 TEST_F(Diagnosis, ReportsProxiesAsHarmless) {
   tasks_[0].proxies = {"http_proxy"};
-  EXPECT_NE(finds(Kind::kNote, "proxies").find("harmless"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kNote, "proxies"), "harmless"));
 }
 
 TEST_F(Diagnosis, ShowsPortsOfTheNetworkAndTheVariablesOfNccl) {
   EXPECT_EQ(finds(Kind::kNote, "NCCL"), "");
   tasks_[0].rdma_ports = {"mlx5_0 port 1: InfiniBand, ACTIVE, 200 Gb/sec (4X HDR)"};
-  EXPECT_NE(finds(Kind::kNote, "RDMA").find("200 Gb/sec"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kNote, "RDMA"), "200 Gb/sec"));
   EXPECT_EQ(finds(Kind::kNote, "NCCL"), "none of NCCL's variables is set");
   for (TaskReport& task : tasks_) task.nccl = {"NCCL_IB_GID_INDEX=3"};
   EXPECT_EQ(finds(Kind::kNote, "NCCL"), "NCCL_IB_GID_INDEX=3");
   tasks_[2].nccl = {"NCCL_IB_GID_INDEX=1"};
-  EXPECT_NE(finds(Kind::kWarning, "NCCL").find("has NCCL_IB_GID_INDEX=1"), std::string::npos);
+  EXPECT_TRUE(contains(finds(Kind::kWarning, "NCCL"), "has NCCL_IB_GID_INDEX=1"));
 }
 
 TEST(RdmaPorts, AreDescribedWithTheirLinkAndTheirGids) {

@@ -10,22 +10,13 @@
 namespace syncopate::test {
 
 LaunchCase::LaunchCase() {
-  std::string pattern =
-      (std::filesystem::temp_directory_path() / "syncopate-launch-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("test set-up: mkdtemp failed");
-  folder_ = pattern;
   if (mkfifo((folder_ / "pipe").c_str(), 0600) != 0) {
     throw std::runtime_error("test set-up: mkfifo failed");
   }
 }
 
-LaunchCase::~LaunchCase() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 Environment::Variables LaunchCase::environment() const {
-  return {{"PATH", "/usr/bin:/bin"}, {"FOLDER", folder_.string()}};
+  return {{"PATH", "/usr/bin:/bin"}, {"FOLDER", folder_.path().string()}};
 }
 
 Launched LaunchCase::run(const std::vector<std::string>& scripts) const {
@@ -76,10 +67,6 @@ Launched LaunchCase::run_plan(const LaunchPlan& plan) const {
                                  }});
   alarm(0);
   return result;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::ptrdiff_t count_lines(const std::string& text) {

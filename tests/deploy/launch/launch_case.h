@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "deploy/launch/launched_job.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 
@@ -22,9 +24,6 @@ struct Launched {
 class LaunchCase {
  public:
   LaunchCase();
-  LaunchCase(const LaunchCase&) = delete;
-  LaunchCase& operator=(const LaunchCase&) = delete;
-  ~LaunchCase();
 
   // The launch rules have short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
@@ -51,13 +50,12 @@ class LaunchCase {
   Launched run_plan(const LaunchPlan& plan) const;
 
   Environment::Variables environment() const;
-  const std::filesystem::path& folder() const noexcept { return folder_; }
+  const std::filesystem::path& folder() const noexcept { return folder_.path(); }
 
  private:
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
-bool contains(const std::string& text, const std::string& part);
 std::ptrdiff_t count_lines(const std::string& text);
 
 // Returns shell text that waits for a signal and leaves no process behind when the shell is killed.

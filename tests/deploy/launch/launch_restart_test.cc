@@ -10,6 +10,7 @@
 
 #include "deploy/launch/role_commands.h"
 #include "tests/deploy/launch/launch_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(AsynchronousLaunch, RestartsAWorkerWhileTheOthersContinue) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err,
             "launch: worker 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
-  EXPECT_TRUE(contains(result.out, "[worker 0] again\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[worker 0] again\n"));
   EXPECT_EQ(count_lines(result.out), 2) << result.out;
 }
 
@@ -74,7 +75,7 @@ TEST_F(AsynchronousLaunch, RestartsARoleUnderItsOldIdentity) {
   ASSERT_EQ(count_lines(result.out), 2) << result.out;
   const std::string line = result.out.substr(0, result.out.find('\n') + 1);
   EXPECT_EQ(result.out, line + line);
-  EXPECT_TRUE(contains(line, "[worker 0] worker 0 ")) << line;
+  EXPECT_TRUE(contains(line, "[worker 0] worker 0 "));
 }
 
 TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
@@ -82,17 +83,16 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
   const Launched result =
       job_.run_job({"echo started; exit 1", ": <$FOLDER/pipe; echo went on"}, {});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.out, "[worker 1] went on\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[worker 1] went on\n"));
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
-  EXPECT_TRUE(contains(result.err, "restarting it (2 of 2)\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "restarting it (2 of 2)\n"));
 }
 
 TEST_F(AsynchronousLaunch, EndsTheServersWhenNoWorkerIsLeft) {
   const Launched result = job_.run_job({"exit 1"}, {"echo started; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(
-      contains(result.err, "SIGTERM to server 0: it still ran 1 s after the last worker had ended"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       "SIGTERM to server 0: it still ran 1 s after the last worker had ended"));
   EXPECT_EQ(result.out, "[server 0] started\n") << "nor is anything started again then";
 }
 
@@ -111,8 +111,7 @@ TEST_F(AsynchronousLaunch, AcceptsAServerStoppedByRequestWhenAllWorkersHaveSucce
   const Launched result = job_.run_job({"true"}, {asked});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(
-      contains(result.err, "launch: server 0 did not receive the message that the job was over\n"))
-      << result.err;
+      contains(result.err, "launch: server 0 did not receive the message that the job was over\n"));
   EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
 }
 
@@ -130,8 +129,8 @@ TEST_F(AsynchronousLaunch, CountsAServerThatCrashesAtARequestToStop) {
         {": <$FOLDER/pipe"},
         {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/pipe; " + wait_for_a_signal()});
     EXPECT_EQ(result.exit_code, 1) << end;
-    EXPECT_TRUE(contains(result.err, "SIGTERM to server 0")) << result.err;
-    EXPECT_FALSE(contains(result.err, "did not receive")) << result.err;
+    EXPECT_TRUE(contains(result.err, "SIGTERM to server 0"));
+    EXPECT_FALSE(contains(result.err, "did not receive"));
   }
 }
 
@@ -141,8 +140,7 @@ TEST_F(AsynchronousLaunch, AcceptsAServerKilledShortlyBeforeAllWorkersSucceed) {
   on_output("restarting it", [&] { open_pipe("go"); });
   const Launched result = job_.run_job({": <$FOLDER/go"}, {"kill -KILL $$"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "launch: server 0 is not restarted: the job is ending\n"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: server 0 is not restarted: the job is ending\n"));
 }
 
 TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
@@ -201,9 +199,8 @@ TEST_F(AsynchronousLaunch, EndsWithAStoppedServerThatHasNoRestartLeft) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.err,
                        "server 0 was ended by signal 9 (SIGKILL) and has no restart "
-                       "left\n"))
-      << result.err;
-  EXPECT_TRUE(contains(result.err, "SIGTERM to worker 0")) << result.err;
+                       "left\n",
+                       "SIGTERM to worker 0"));
 }
 
 TEST_F(AsynchronousLaunch, EndsWithAServerThatHasNoRestartLeft) {
@@ -211,8 +208,7 @@ TEST_F(AsynchronousLaunch, EndsWithAServerThatHasNoRestartLeft) {
       job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(
-      contains(result.err, "SIGTERM to worker 0: it still ran 1 s after another had failed"))
-      << result.err;
+      contains(result.err, "SIGTERM to worker 0: it still ran 1 s after another had failed"));
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
 }
 
@@ -222,7 +218,7 @@ TEST_F(AsynchronousLaunch, EndsWithAServerThatCannotBeRestarted) {
   const Launched result =
       job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.err, "SIGTERM to worker 0")) << result.err;
+  EXPECT_TRUE(contains(result.err, "SIGTERM to worker 0"));
   EXPECT_EQ(count_lines(result.out), 2) << result.out;
 }
 
@@ -268,9 +264,8 @@ TEST_F(AsynchronousLaunch, CancelsAWaitingRestartAtARequestToStop) {
                     "trap 'exit 75' TERM; : >$FOLDER/pipe; " + wait_for_a_signal()},
                    {});
   EXPECT_EQ(result.exit_code, 1) << "as it last ended";
-  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 75\n")) << result.err;
-  EXPECT_TRUE(contains(result.err, "launch: worker 0 is not restarted: the job is ending\n"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 75\n",
+                       "launch: worker 0 is not restarted: the job is ending\n"));
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
 }
 
@@ -296,13 +291,13 @@ TEST_F(AsynchronousLaunch, CancelsAWaitingRestartWhenTheJobIsDone) {
       {"echo started; exit 1", "exec 3>$FOLDER/pipe; : <$FOLDER/go"}, {"cat <$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
-  EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;
+  EXPECT_FALSE(contains(result.err, "launch: restart "));
 }
 
 TEST_F(AsynchronousLaunch, WaitsNoLongerThanTheLongestBackOff) {
   job_.rules.most_restarts = 40;  // the unlimited last delay would be 2^39 ms, or 17 years
   const Launched result = job_.run_job({"exit 1"}, {});
-  EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)")) << result.err;
+  EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)"));
 }
 
 TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
@@ -319,7 +314,7 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   });
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[worker 1] went on\n");
-  EXPECT_TRUE(contains(result.err, program.string() + ": No such file")) << result.err;
+  EXPECT_TRUE(contains(result.err, program.string() + ": No such file"));
 }
 
 TEST_F(AsynchronousLaunch, SaysThatTheJobGoesOnWithoutAWorkerAndWhyItEndsWith1) {
@@ -357,7 +352,7 @@ TEST(SynchronousLaunch, EndsWithAWorkerAndStartsAllAgain) {
                                       {"echo started; : <$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
-  EXPECT_TRUE(contains(result.err, "launch: restart 1 of 1\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: restart 1 of 1\n"));
 }
 
 TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
@@ -371,7 +366,7 @@ TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
       {"echo started; " + at_first("exit 1") + ": >$FOLDER/pipe; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(count_lines(result.out), 3) << result.out;
-  EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;
+  EXPECT_FALSE(contains(result.err, "launch: restart "));
 }
 
 }  // namespace

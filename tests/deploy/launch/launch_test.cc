@@ -10,6 +10,9 @@
 
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "worker/run/exit_codes.h"
 
 namespace syncopate::test {
@@ -76,7 +79,7 @@ TEST(Launch, PrintsTheLineAboutAWrongCommandLineLast) {
   const Launched result = job.run_job({"echo 'syncopate: --batch-size is wrong' >&2; exit 2"},
                                       {"trap 'echo noise >&2' TERM; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(contains(result.err, "--batch-size is wrong")) << result.err;
+  EXPECT_TRUE(contains(result.err, "--batch-size is wrong"));
   EXPECT_TRUE(result.err.ends_with(text)) << result.err;
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
@@ -111,25 +114,23 @@ TEST(Launch, NamesTheWantOfMemoryForWhichTheKernelEndedARole) {
 
 TEST(Launch, NamesAProgramThatCannotBeStarted) {
   const LaunchCase job;
-  try {
-    job.run_plan([&](int) {
-      std::vector<RoleCommand> commands;
-      commands.push_back({.name = "role 0", .arguments = {"/nonexistent/program"}});
-      return commands;
-    });
-    FAIL();
-  } catch (const FileError& error) {
-    EXPECT_TRUE(contains(error.what(), "/nonexistent/program: No such file")) << error.what();
-  }
+  EXPECT_TRUE(contains(message_of<FileError>([&] {
+                         job.run_plan([&](int) {
+                           std::vector<RoleCommand> commands;
+                           commands.push_back(
+                               {.name = "role 0", .arguments = {"/nonexistent/program"}});
+                           return commands;
+                         });
+                       }),
+                       "/nonexistent/program: No such file"));
 }
 
 TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
   const Launched result = LaunchCase().run({wait_for_a_signal(), "exit 1"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.err, "launch: role 1 exited with 1\n")) << result.err;
-  EXPECT_TRUE(contains(result.err, "launch: SIGTERM to role 0: it still ran 1 s after"))
-      << result.err;
-  EXPECT_TRUE(contains(result.err, "role 0 was ended by signal 15 (SIGTERM)")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: role 1 exited with 1\n",
+                       "launch: SIGTERM to role 0: it still ran 1 s after",
+                       "role 0 was ended by signal 15 (SIGTERM)"));
 }
 
 TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
@@ -137,7 +138,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   job.rules.timeout = std::chrono::seconds(60);
   // Role 1 ends without receiving a signal, because its pipe closes when role 0 fails.
   const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 1", "cat <$FOLDER/pipe; exit 1"});
-  EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
+  EXPECT_FALSE(contains(result.err, "SIGTERM"));
   EXPECT_EQ(count_lines(result.err), 3) << result.err;
 }
 
@@ -213,7 +214,7 @@ TEST_F(LaunchOfRolesThatMeet, EndsThemEvenIfTheOthersCouldGoOnLater) {
   job_.rules.workers = {.on_failure = FailureRule::kContinue, .others_detect_failure = false};
   const Launched result = job_.run({wait_for_a_signal(), "kill -KILL $$"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.err, "before the tasks had met\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "before the tasks had met\n"));
 }
 
 TEST_F(LaunchOfRolesThatMeet, DoesNotWaitForARoleThatIsStopped) {
@@ -254,7 +255,7 @@ TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
   const Launched result =
       job.run({"exec 3>$FOLDER/pipe; exit 1",
                "trap 'exit 75' TERM; cat <$FOLDER/pipe; " + wait_for_a_signal()});
-  EXPECT_TRUE(contains(result.err, "SIGTERM to role 1: another had failed\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "SIGTERM to role 1: another had failed\n"));
 }
 
 TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
@@ -266,7 +267,7 @@ TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
                " exit 1"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[role 0] continued\n");
-  EXPECT_TRUE(contains(result.err, "role 0 is stopped: SIGCONT")) << result.err;
+  EXPECT_TRUE(contains(result.err, "role 0 is stopped: SIGCONT"));
 }
 
 TEST(LaunchAfterAFailure, LetsTheOthersContinueIfTheRulesSaySo) {
@@ -293,8 +294,7 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
       job.run({trap + ": >$FOLDER/pipe; " + wait_for_a_signal(),
                trap + ": <$FOLDER/pipe; kill -" + signal + " $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 75) << result.err;
-  EXPECT_TRUE(contains(result.out, "[role 0] told\n")) << result.out;
-  EXPECT_TRUE(contains(result.out, "[role 1] told\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[role 0] told\n", "[role 1] told\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals,
@@ -306,8 +306,7 @@ TEST(LaunchSignal, KillsTheThirdTime) {
   const Launched result =
       LaunchCase().run({"trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.err, "SIGKILL to role 0: the same signal came three times"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "SIGKILL to role 0: the same signal came three times"));
 }
 
 TEST(LaunchSignal, ArrivesWhileNothingReadsTheOutput) {
@@ -346,8 +345,8 @@ TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
     std::vector<RoleCommand> commands;
     commands.push_back(
         {.name = "role 0",
-         .arguments = {"/bin/sh", "-c",
-                       "trap 'exit 75' USR1; kill -TERM $PPID; " + wait_for_a_signal()},
+         .arguments = as_words("/bin/sh -c",
+                               "trap 'exit 75' USR1; kill -TERM $PPID; " + wait_for_a_signal()),
          .environment = job.environment(),
          .stop_signal = SIGUSR1});
     return commands;
@@ -363,7 +362,7 @@ TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
       job.run({"echo >>$FOLDER/n; [ $(wc -l <$FOLDER/n) -ge 3 ]", "echo started"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_lines(result.out), 3) << result.out;
-  EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n"));
 }
 
 TEST(LaunchRestart, GivesUpAfterTheLastRestart) {
@@ -430,8 +429,7 @@ TEST(Launch, AcceptsALateRoleThatStartsAfterTheJob) {
        .late_worker = "echo here >$FOLDER/pipe; trap 'exit 1' TERM; " + wait_for_a_signal()},
       std::chrono::milliseconds(1));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "launch: worker 1 came too late: the job was over\n"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 came too late: the job was over\n"));
 }
 
 // The worker that was stopped has not been informed that the job is over, and no role waits for it.
@@ -454,8 +452,7 @@ TEST(Launch, AcceptsAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   const Launched result = with_server("true");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(
-      contains(result.err, "launch: worker 1 was stopped when the job was completed without it\n"))
-      << result.err;
+      contains(result.err, "launch: worker 1 was stopped when the job was completed without it\n"));
   EXPECT_EQ(with_server("exit 1").exit_code, 1) << "the job was not completed";
 }
 
@@ -465,7 +462,7 @@ TEST(Launch, DistinguishesALateRoleThatFailsFromOneThatIsNotNeeded) {
                                                 .late_worker = "exec 4>$FOLDER/pipe; exit 1"},
                                                std::chrono::milliseconds(1));
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 1\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 1\n"));
 }
 
 }  // namespace

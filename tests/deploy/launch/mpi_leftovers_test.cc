@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
+
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -15,8 +16,6 @@ namespace fs = std::filesystem;
 class MpiLeftovers : public testing::Test {
  protected:
   MpiLeftovers() {
-    std::string pattern = testing::TempDir() + "leftXXXXXX";
-    root_ = ::mkdtemp(pattern.data());
     folders_ = {root_ / "tmp", root_ / "shm", root_ / "proc", "host.a"};
     write("proc/self/maps", "");
     write("proc/20/maps", "");
@@ -29,7 +28,6 @@ class MpiLeftovers : public testing::Test {
       write(segment(job), "x");
     }
   }
-  ~MpiLeftovers() override { fs::remove_all(root_); }
 
   static std::string session(int pid) {
     return "tmp/ompi.host.a." + std::to_string(geteuid()) + "/pid." + std::to_string(pid);
@@ -43,7 +41,7 @@ class MpiLeftovers : public testing::Test {
   }
   bool is_there(const std::string& file) const { return fs::exists(root_ / file); }
 
-  fs::path root_;
+  const TemporaryFolder root_;
   MpiFolders folders_;
 };
 

@@ -11,6 +11,7 @@
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
 #include "tests/deploy/launch/launch_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -98,7 +99,7 @@ TEST_F(RendezvousOfServers, RefusesConnectionsOnceServerZeroHasNoRestartLeft) {
   };
   const Launched result = run("exit 1", wait_for_a_signal());
   EXPECT_FALSE(caller) << result.err;
-  EXPECT_TRUE(contains(result.err, "has no restart left")) << result.err;
+  EXPECT_TRUE(contains(result.err, "has no restart left"));
 }
 
 }  // namespace

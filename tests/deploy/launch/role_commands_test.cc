@@ -9,6 +9,8 @@
 
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::test {
 namespace {
@@ -29,7 +31,7 @@ TEST(LocalRoles, ReadTheirRoleFromTheirEnvironment) {
   EXPECT_EQ(count_lines(result.out), 3);
   for (const char* line : {"[worker 0] worker 0 of 2 + 1\n", "[worker 1] worker 1 of 2 + 1\n",
                            "[server 0] server 0 of 2 + 1\n"}) {
-    EXPECT_TRUE(contains(result.out, line)) << result.out;
+    EXPECT_TRUE(contains(result.out, line));
   }
 }
 
@@ -38,19 +40,16 @@ TEST(LocalRoles, MeetAtASocketThatOnlyWorkerZeroInherits) {
   const Launched result = run_local(
       LaunchCase(),
       "echo fd ${SYNCOPATE_RENDEZVOUS_FD:-none}; ls -l /proc/$$/fd | grep -c socket:", 2, 0);
-  EXPECT_TRUE(contains(result.out, "[worker 0] 1\n")) << result.out;
-  EXPECT_TRUE(contains(result.out, "[worker 1] fd none\n")) << result.out;
-  EXPECT_TRUE(contains(result.out, "[worker 1] 0\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[worker 0] 1\n", "[worker 1] fd none\n", "[worker 1] 0\n"));
 }
 
 TEST(LocalRoles, MeetAtServerZeroWhereThereAreServers) {
   const Launched result = run_local(
       LaunchCase(),
       "echo fd ${SYNCOPATE_RENDEZVOUS_FD:-none}; ls -l /proc/$$/fd | grep -c socket:", 1, 2);
-  EXPECT_TRUE(contains(result.out, "[server 0] 1\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[server 0] 1\n"));
   for (const std::string other : {"[server 1] ", "[worker 0] "}) {
-    EXPECT_TRUE(contains(result.out, other + "fd none\n")) << result.out;
-    EXPECT_TRUE(contains(result.out, other + "0\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, other + "fd none\n", other + "0\n"));
   }
 }
 
@@ -103,12 +102,11 @@ TEST(LocalRoles, DoNotInheritTheVariablesOfAnOuterLaunch) {
 }
 
 TEST(Mpirun, AbsentIsAnErrorThatNamesThePackage) {
-  try {
-    make_mpirun({.arguments = {"/bin/true"}, .environment = {{"PATH", "/nonexistent"}}});
-    FAIL();
-  } catch (const UnavailableError& error) {
-    EXPECT_TRUE(contains(error.what(), "openmpi-bin")) << error.what();
-  }
+  EXPECT_TRUE(contains(
+      message_of<UnavailableError>([&] {
+        make_mpirun({.arguments = {"/bin/true"}, .environment = {{"PATH", "/nonexistent"}}});
+      }),
+      "openmpi-bin"));
 }
 
 // Runs two workers with this script under mpirun; returns no value if mpirun is absent.

@@ -9,7 +9,8 @@
 #include "deploy/onnx/onnx_network.h"
 #include "models/base/errors.h"
 #include "tests/deploy/onnx/onnx_model.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -151,7 +152,7 @@ TEST_P(AWrongOnnxFile, IsRefusedWithOneLine) {
   } catch (const FileError& error) {
     line = error.what();
   }
-  EXPECT_NE(line.find(GetParam().line), std::string::npos) << line;
+  EXPECT_TRUE(contains(line, GetParam().line));
   EXPECT_TRUE(line.starts_with(path.string())) << line;
   EXPECT_EQ(line.find('\n'), std::string::npos);
 }

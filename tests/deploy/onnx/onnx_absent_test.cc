@@ -6,18 +6,15 @@
 #include "deploy/onnx/onnx_network.h"
 #include "deploy/onnx/write_onnx_network.h"
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
 void expect_names_packages(const std::function<void()>& call) {
-  try {
-    call();
-    FAIL() << "expected an error";
-  } catch (const UnavailableError& error) {
-    EXPECT_NE(std::string(error.what()).find("install libprotobuf-dev and protobuf-compiler"),
-              std::string::npos);
-  }
+  EXPECT_TRUE(contains(message_of<UnavailableError>([&] { call(); }),
+                       "install libprotobuf-dev and protobuf-compiler"));
 }
 
 TEST(ABuildWithoutProtobuf, SaysWhatToInstallForOnnxFiles) {

@@ -9,7 +9,7 @@
 #include "deploy/onnx/onnx_network.h"
 #include "models/base/errors.h"
 #include "tests/deploy/onnx/onnx_model.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 

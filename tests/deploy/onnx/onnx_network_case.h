@@ -10,7 +10,8 @@
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
 #include "tests/deploy/onnx/onnx_model.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 
@@ -44,12 +45,7 @@ class AnOnnxNetwork : public testing::Test {
     throw InternalError("no such node");
   }
   std::string error_of(const OnnxModel& model) const {
-    try {
-      read(model);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_if_thrown<UsageError>([&] { read(model); });
   }
 
   TemporaryFolder folder_;

@@ -2,7 +2,6 @@
 // their weights have.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -11,6 +10,8 @@
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
 #include "tests/deploy/onnx/onnx_network_case.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -24,8 +25,10 @@ TEST_F(AnOnnxNetwork, HasTheLayersNamesAndShapesOfPyTorch) {
   EXPECT_EQ(network.notes, std::vector<std::string>());
   std::vector<std::string> names;
   for (const OnnxWeights& each : network.weights) names.push_back(each.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "fc.weight",
-                                             "fc.bias", "bn1.running_mean", "bn1.running_var"}));
+  EXPECT_EQ(
+      names,
+      as_words(
+          "conv1.weight bn1.weight bn1.bias fc.weight fc.bias bn1.running_mean bn1.running_var"));
   EXPECT_EQ(network.weights[0].shape, (Shape{4, 3, 3, 3}));
   EXPECT_FLOAT_EQ(network.weights[0].values[2], 0.025F);  // in the order of the file
   EXPECT_FLOAT_EQ(network.weights[3].values[64], 0.645F);
@@ -121,9 +124,8 @@ TEST_F(AnOnnxNetwork, HasTransposedConvolutionsWithOutputPadding) {
   EXPECT_EQ(network.graph.logits_shape(), (Shape{16, 16, 2}));
   EXPECT_EQ(network.weights[1].shape, (Shape{4, 2, 3, 3}));
   model.message.mutable_graph()->mutable_node(1)->mutable_attribute(1)->clear_ints();
-  EXPECT_NE(error_of(model).find("with output_padding 1 and pads 0 behind; expected at most 0"),
-            std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(
+      contains(error_of(model), "with output_padding 1 and pads 0 behind; expected at most 0"));
 }
 
 TEST_F(AnOnnxNetwork, HasActivationsThatAFileHasAsSeveralNodes) {
@@ -216,18 +218,16 @@ TEST_F(AnOnnxNetwork, MayReadTheNumberOfSamplesForAShapeAlone) {
   };
   EXPECT_EQ(operations(model_with("target")), "dense");
   for (const char* const op : {"Div", "Mul"}) {
-    EXPECT_NE(error_of(model_with(op))
-                  .find(std::string(op) +
-                        " in node end with the number of samples, which is not fixed; expected a"),
-              std::string::npos)
-        << error_of(model_with(op));
+    EXPECT_TRUE(
+        contains(error_of(model_with(op)),
+                 std::string(op) +
+                     " in node end with the number of samples, which is not fixed; expected a"));
   }
-  EXPECT_NE(error_of(model_with("later bias")).find("the number of samples, which is not fixed"),
-            std::string::npos);
-  EXPECT_NE(error_of(model_with("reversed")).find("whose first side is not the number of samples"),
-            std::string::npos);
-  EXPECT_NE(error_of(model_with("open")).find("Reshape in node end to two open sides"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error_of(model_with("later bias")), "the number of samples, which is not fixed"));
+  EXPECT_TRUE(
+      contains(error_of(model_with("reversed")), "whose first side is not the number of samples"));
+  EXPECT_TRUE(contains(error_of(model_with("open")), "Reshape in node end to two open sides"));
 }
 
 TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
@@ -328,8 +328,7 @@ TEST_F(AnOnnxNetwork, SaysThatBatchNormsWereFolded) {
   model.output("/layer1/layer1.0/conv1/Conv");
   const OnnxNetwork network = read(model);
   ASSERT_EQ(network.notes.size(), 1U);
-  EXPECT_NE(network.notes.front().find("folded the batch norms into 1 layer, such as"),
-            std::string::npos);
+  EXPECT_TRUE(contains(network.notes.front(), "folded the batch norms into 1 layer, such as"));
   EXPECT_EQ(network.weights.front().name, "layer1.0.conv1.weight");
 }
 
@@ -349,9 +348,8 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
   // What is behind a known node that reads a missing one is not known.
   model.node("Relu", "relu", {"fused"});
   model.message.mutable_graph()->mutable_output(0)->set_name("relu");
-  EXPECT_NE(error_of(model).find("lists what is taken, and nodes behind these were not checked"),
-            std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(
+      contains(error_of(model), "lists what is taken, and nodes behind these were not checked"));
 }
 
 // x.view(x.size(0), -1) behind a node that is refused.
@@ -365,9 +363,7 @@ TEST_F(AnOnnxNetwork, NamesNoOperatorsOfShapesBehindAMissingNode) {
   set(model.node("Concat", "target", {"samples", "rest"}), "axis", std::int64_t{0});
   model.node("Reshape", "end", {"norm", "target"});
   model.output("end");
-  EXPECT_NE(error_of(model).find("no counterpart here: LRN in node norm; `syncopate"),
-            std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(contains(error_of(model), "no counterpart here: LRN in node norm; `syncopate"));
 }
 
 // Another domain's Sigmoid may compute anything.
@@ -384,22 +380,22 @@ TEST_F(AnOnnxNetwork, TakesNoOperatorOfAnotherDomainForOneOfOnnx) {
   EXPECT_EQ(operations(gated), "conv2d silu");
   OnnxModel product = gated;
   set_domain(gated, "gate");
-  EXPECT_NE(error_of(gated).find("com.acme::Sigmoid in node gate"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(gated), "com.acme::Sigmoid in node gate"));
   set_domain(product, "gated");
-  EXPECT_NE(error_of(product).find("com.acme::Mul in node gated"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(product), "com.acme::Mul in node gated"));
   OnnxModel biased = map_of_four();
   biased.weights("bias", {1, 4, 1, 1});
   biased.node("Add", "biased", {"map", "bias"});
   biased.output("biased");
   EXPECT_EQ(error_of(biased), "");
   set_domain(biased, "biased");
-  EXPECT_NE(error_of(biased).find("com.acme::Add in node biased"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(biased), "com.acme::Add in node biased"));
   OnnxModel last = map_of_four();
   last.node("Softmax", "softmax", {"map"});
   last.node("Identity", "end", {"softmax"});
   last.output("end");
   set_domain(last, "end");
-  EXPECT_NE(error_of(last).find("com.acme::Identity in node end"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(last), "com.acme::Identity in node end"));
 }
 
 // Silu, Part and Repeat are names that the reader gives nodes.
@@ -408,9 +404,8 @@ TEST_F(AnOnnxNetwork, TakesNoOperatorsThatOnnxDoesNotHave) {
     OnnxModel model = map_of_four();
     model.node(op, "odd", {"map"});
     model.output("odd");
-    EXPECT_NE(error_of(model).find(std::string("no counterpart here: ") + op + " in node odd"),
-              std::string::npos)
-        << error_of(model);
+    EXPECT_TRUE(
+        contains(error_of(model), std::string("no counterpart here: ") + op + " in node odd"));
   }
 }
 
@@ -421,8 +416,7 @@ TEST_F(AnOnnxNetwork, HasTheSwishOfOpset24) {
   model.output("swish");
   EXPECT_EQ(operations(model), "conv2d silu");
   set(swish, "alpha", 2.0F);
-  EXPECT_NE(error_of(model).find("Swish in node swish with alpha 2; expected 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of(model), "Swish in node swish with alpha 2; expected 1"));
 }
 
 // PyTorch writes RandomUniformLike for stochastic depth, Dropout2d and a dropout with inplace=True.
@@ -434,7 +428,7 @@ TEST_F(AnOnnxNetwork, NamesTheRandomLayersThatMayBeMeant) {
     model.output("fc");
     for (const char* const text :
          {" in node noise of a random layer", "inplace=False", "stochastic depth", "Dropout2d"}) {
-      EXPECT_NE(error_of(model).find(text), std::string::npos) << op << ": " << error_of(model);
+      EXPECT_TRUE(contains(error_of(model), text)) << op << ": " << error_of(model);
     }
   }
 }
@@ -452,20 +446,17 @@ TEST_F(AnOnnxNetwork, NamesAnAdaptivePoolInPlaceOfItsNodes) {
     x = std::string(op) + "1";
   }
   model.output(x);
-  EXPECT_NE(
-      error_of(model).find("no counterpart here: an adaptive pool in nodes Floor1, GatherND1 to "
-                           "a size that does not divide that of the map;"),
-      std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(contains(error_of(model),
+                       "no counterpart here: an adaptive pool in nodes Floor1, GatherND1 to "
+                       "a size that does not divide that of the map;"));
 }
 
 TEST_F(AnOnnxNetwork, NamesItsInputsIfThereAreSeveral) {
   OnnxModel model = small_onnx_network();
   model.message.mutable_graph()->add_input()->set_name("net/normalization_1/Sub/y:0");
-  EXPECT_NE(error_of(model).find("2 inputs, x, net/normalization_1/Sub/y:0 (numbers of a "
-                                 "Normalization layer of Keras: export the model without it"),
-            std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(contains(error_of(model),
+                       "2 inputs, x, net/normalization_1/Sub/y:0 (numbers of a "
+                       "Normalization layer of Keras: export the model without it"));
 }
 
 TEST_F(AnOnnxNetwork, MayHaveAnOpsetFrom13To25) {
@@ -477,8 +468,8 @@ TEST_F(AnOnnxNetwork, MayHaveAnOpsetFrom13To25) {
   for (const std::int64_t opset : {12, 26}) {
     OnnxModel model = small_onnx_network();
     model.message.mutable_opset_import(0)->set_version(opset);
-    EXPECT_NE(error_of(model).find("opset " + std::to_string(opset) + "; expected opset 13 to 25"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(error_of(model), "opset " + std::to_string(opset) + "; expected opset 13 to 25"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tests/deploy/onnx/onnx_network_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -36,7 +37,7 @@ TEST_F(AnOnnxNetwork, ReordersTheDenseWeightsBehindAMapWithItsChannelsLast) {
   EXPECT_EQ(values(network, "model.dense.bias"), (std::vector<float>{0.5F, 1.5F}));
   EXPECT_EQ(values(network, "model.conv2d.bias").size(), 2U);
   EXPECT_EQ(network.notes.size(), 1U);
-  EXPECT_NE(network.notes.front().find("the Softmax at the end"), std::string::npos);
+  EXPECT_TRUE(contains(network.notes.front(), "the Softmax at the end"));
 }
 
 // The classes are the elements of the vector in the order of the file.

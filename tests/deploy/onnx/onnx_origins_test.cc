@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <functional>
 #include <utility>
 
 #include "tests/deploy/onnx/onnx_network_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -58,7 +58,7 @@ class AnOnnxTensor : public AnOnnxNetwork {
   }
   void expect_refusal(const OnnxModel& model, const std::string& text) const {
     const std::string error = error_of(model);
-    EXPECT_NE(error.find(text), std::string::npos) << text << ": " << error;
+    EXPECT_TRUE(contains(error, text)) << text << ": " << error;
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
 };
@@ -131,7 +131,7 @@ TEST_F(AnOnnxTensor, OfOneFixedNumberIsThatNumber) {
   // TensorFlow turns each division into such a product.
   const OnnxNetwork divided = read(scaled_by("tf2onnx", "ConstantFolding/net/div/truediv_recip:0"));
   ASSERT_EQ(divided.notes.size(), 1U);
-  EXPECT_NE(divided.notes[0].find("if the divisor was trained"), std::string::npos);
+  EXPECT_TRUE(contains(divided.notes[0], "if the divisor was trained"));
 }
 
 // A value that the exporter computed from the parameter gain, which is not in the file.
@@ -246,8 +246,8 @@ TEST_F(AnOnnxTensor, WhoseAxesTheExporterExchangedIsTrained) {
   older.output("/fc/MatMul");
   ASSERT_EQ(error_of(older), "");
   ASSERT_EQ(read(older).notes.size(), 1U);  // it may contain a factor
-  EXPECT_NE(read(older).notes[0].find("the exporter computed weights or biases of these layers"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(read(older).notes[0], "the exporter computed weights or biases of these layers"));
 }
 
 TEST_F(AnOnnxTensor, ThatIsABufferIsRefusedAsAWeight) {
@@ -317,7 +317,7 @@ TEST_F(AnOnnxTensor, IsNoWeightOfANormThatHasNone) {
   // Files of other programs may have their parameters as Constant nodes.
   maps.message.set_producer_name("other");
   EXPECT_EQ(operations(maps), "conv2d batch_norm");
-  EXPECT_NE(read(maps).notes.at(0).find("may be a fixed number"), std::string::npos);
+  EXPECT_TRUE(contains(read(maps).notes.at(0), "may be a fixed number"));
 }
 
 // Programs that simplify files store the bounds of ReLU6 as tensors with names of their own.
@@ -429,7 +429,7 @@ TEST_F(AnOnnxTensor, OfAFoldedBatchNormIsNoted) {
       {"x", "net/conv2d/convolution/merged_input:0", "net/batch_normalization_1/batchnorm/sub:0"});
   keras.output("Conv__36");
   EXPECT_EQ(read(keras).notes.at(0).substr(0, note.size() + 8), note + "Conv__36");
-  EXPECT_EQ(read(keras).notes.at(0).find("PyTorch"), std::string::npos) << "of no use for Keras";
+  EXPECT_FALSE(contains(read(keras).notes.at(0), "PyTorch")) << "of no use for Keras";
 
   // One batch norm was folded, and one is left.
   OnnxModel partly = model_of("pytorch", {0, 3, 8, 8});

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/deploy/onnx/onnx_network_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -14,8 +15,7 @@ TEST_F(AnOnnxNetwork, EndsWithASoftmaxOverTheClassesAlone) {
     return error_of(model);
   };
   EXPECT_EQ(error_for(1), "");
-  EXPECT_NE(error_for(-1).find("is over axis -1 of [N, 4, 8, 8]; expected the classes"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_for(-1), "is over axis -1 of [N, 4, 8, 8]; expected the classes"));
 }
 
 // The loss contains the softmax, so the network must not end with one more.
@@ -27,7 +27,7 @@ TEST_F(AnOnnxNetwork, MayChangeItsShapeBehindTheLastActivation) {
   model.node("Flatten", "end", {"softmax"});
   EXPECT_EQ(operations(model), "conv2d flatten");
   ASSERT_EQ(read(model).notes.size(), 1U);
-  EXPECT_NE(read(model).notes.front().find("the Softmax at the end"), std::string::npos);
+  EXPECT_TRUE(contains(read(model).notes.front(), "the Softmax at the end"));
   model = without_end;
   model.list("sides", {2, 3});
   model.node("Squeeze", "end", {"softmax", "sides"});
@@ -57,10 +57,9 @@ TEST_F(AnOnnxNetwork, HasNoOtherClassesBehindTheLastSoftmax) {
   model.list("sides", {-1, 2, 2});
   model.node("Reshape", "pairs", {"softmax", "sides"});
   model.output("pairs");
-  EXPECT_NE(error_of(model).find("the Softmax at the end is over axis -1 of [N, 4], which becomes "
-                                 "[N, 2, 2] behind it"),
-            std::string::npos)
-      << error_of(model);
+  EXPECT_TRUE(contains(error_of(model),
+                       "the Softmax at the end is over axis -1 of [N, 4], which becomes "
+                       "[N, 2, 2] behind it"));
 }
 
 TEST_F(AnOnnxNetwork, HasTheLossThatItsLastActivationBelongsTo) {

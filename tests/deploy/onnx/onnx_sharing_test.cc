@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/deploy/onnx/onnx_network_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -30,9 +31,8 @@ class APartOfAnOnnxTensor : public AnOnnxNetwork {
     model.output("second");
   }
   void expect_shared(const OnnxModel& model) const {
-    EXPECT_NE(error_of(model).find("MatMul in node second with the tensor all of first, too"),
-              std::string::npos)
-        << error_of(model);
+    EXPECT_TRUE(
+        contains(error_of(model), "MatMul in node second with the tensor all of first, too"));
   }
 };
 
@@ -131,8 +131,7 @@ TEST_F(APartOfAnOnnxTensor, IsNotedAsABiasOfTwoLayers) {
   model.output("second");
   const OnnxNetwork network = read(model);
   ASSERT_EQ(network.notes.size(), 1U);
-  EXPECT_NE(network.notes[0].find("are trained apart: second"), std::string::npos)
-      << network.notes[0];
+  EXPECT_TRUE(contains(network.notes[0], "are trained apart: second"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tests/support/contains.h"
+
 namespace syncopate {
 namespace {
 
@@ -29,15 +31,13 @@ TEST(JobScript, HasComponentsOfAHeterogeneousJob) {
 TEST(JobScript, FillsInAnOptionOfOneComponentOnly) {
   JobScript script(kTwoComponents);
   EXPECT_TRUE(script.set_option(1, "nodes", "8"));
-  EXPECT_NE(script.text().find("#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=8\n"),
-            std::string::npos)
-      << script.text();
+  EXPECT_TRUE(contains(script.text(), "#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=8\n"));
 }
 
 TEST(JobScript, MakesALineCountThatTwoHashesLeaveOut) {
   JobScript script(kTwoComponents);
   EXPECT_TRUE(script.set_option(0, "partition", "gpu"));
-  EXPECT_NE(script.text().find("\n#SBATCH --partition=gpu\n"), std::string::npos) << script.text();
+  EXPECT_TRUE(contains(script.text(), "\n#SBATCH --partition=gpu\n"));
 }
 
 TEST(JobScript, ReportsThatThereIsNothingToFillIn) {
@@ -51,8 +51,7 @@ TEST(JobScript, ReportsThatThereIsNothingToFillIn) {
 TEST(JobScript, FillsInAVariable) {
   JobScript script(kTwoComponents);
   EXPECT_TRUE(script.set_variable("PROGRAM", "/opt/syncopate"));
-  EXPECT_NE(script.text().find("\nPROGRAM=/opt/syncopate\nPROGRAM_FLAGS=()\n"), std::string::npos)
-      << script.text();
+  EXPECT_TRUE(contains(script.text(), "\nPROGRAM=/opt/syncopate\nPROGRAM_FLAGS=()\n"));
 }
 
 TEST(ShellWord, IsQuotedWhereAShellWouldExpandIt) {
@@ -79,8 +78,7 @@ TEST(JobScripts, AreInTheProgramFromTheFirstLineToTheLast) {
 TEST(JobScripts, MarkTheFivePlacesToEdit) {
   for (const JobScriptRow& row : job_scripts()) {
     for (int place = 1; place <= 5; ++place) {
-      EXPECT_NE(row.text.find("# EDIT " + std::to_string(place) + " of 5: "), std::string::npos)
-          << row.name;
+      EXPECT_TRUE(contains(row.text, "# EDIT " + std::to_string(place) + " of 5: ")) << row.name;
     }
     EXPECT_LT(row.text.rfind("\n#SBATCH --"), row.text.find("\nset -euo pipefail\n")) << row.name;
   }

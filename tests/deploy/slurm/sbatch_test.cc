@@ -10,31 +10,26 @@
 #include "deploy/slurm/gpu_request.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 #include "worker/input/record/example.h"
 
 namespace syncopate {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
-SbatchOptions parse_sbatch(Arguments arguments) {
-  arguments.insert(arguments.begin(), "sbatch");
-  return std::get<SbatchOptions>(parse_command_line(arguments, {}));
+SbatchOptions parse_sbatch(const Arguments& arguments) {
+  return std::get<SbatchOptions>(parse_command_line(as_words("sbatch", arguments), {}));
 }
 
 std::string script_of(const Arguments& arguments) { return filled_script(parse_sbatch(arguments)); }
 
 std::string error_of(const Arguments& arguments) {
-  try {
-    parse_sbatch(arguments);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<Error>([&] { parse_sbatch(arguments); });
 }
 
 void expect_line(const std::string& script, const std::string& line) {
-  EXPECT_NE(script.find("\n" + line + "\n"), std::string::npos) << line << "\nin\n" << script;
+  EXPECT_TRUE(contains(script, "\n" + line + "\n")) << line << "\nin\n" << script;
 }
 
 TEST(SbatchCommand, TakesTheScriptThatTheStrategyNeeds) {
@@ -48,12 +43,11 @@ TEST(SbatchCommand, TakesTheScriptThatTheStrategyNeeds) {
 }
 
 TEST(SbatchCommand, NamesTheStrategyOfAPipelineInItsTraining) {
-  const std::string script =
-      script_of({"--strategy", "pipeline", "--nodes", "2", "--", "--epochs", "1"});
+  const std::string script = script_of(as_words("--strategy pipeline --nodes 2 -- --epochs 1"));
   expect_line(script, "TRAIN=(--strategy pipeline --epochs 1)");
   const std::string header = script.substr(0, script.find("#SBATCH"));
-  EXPECT_EQ(header.find("multi-worker-mirrored"), std::string::npos) << header;
-  EXPECT_NE(header.find("with the strategy in TRAIN"), std::string::npos) << header;
+  EXPECT_FALSE(contains(header, "multi-worker-mirrored"));
+  EXPECT_TRUE(contains(header, "with the strategy in TRAIN"));
 }
 
 TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
@@ -93,14 +87,9 @@ TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
 TEST(SbatchCommand, NamesTheDataInOnePlace) {
   for (const Arguments& where : {Arguments{"--strategy", "one-device"}, {"--script", "compare"}}) {
     for (const Arguments& data : {Arguments{"--data", "csv:a b.csv"}, {"--data=csv:a b.csv"}}) {
-      Arguments words = where;
-      words.insert(words.end(), {"--", "--epochs", "3"});
-      words.insert(words.end(), data.begin(), data.end());
-      const std::string script = script_of(words);
+      const std::string script = script_of(as_words(where, "-- --epochs 3", data));
       expect_line(script, "DATA='csv:a b.csv'");
-      EXPECT_EQ(script.find("--data csv"), std::string::npos) << script;
-      EXPECT_EQ(script.find("--data=csv"), std::string::npos) << script;
-      EXPECT_EQ(script.find("--data 'csv"), std::string::npos) << script;
+      EXPECT_TRUE(lacks(script, "--data csv", "--data=csv", "--data 'csv"));
     }
   }
   expect_line(script_of({"--strategy", "one-device"}), "DATA=digits");
@@ -115,8 +104,8 @@ TEST(SbatchCommand, LeavesOutFlagsThatWereNotGiven) {
 
 TEST(SbatchCommand, GivesServersAComponentOfTheirOwn) {
   const std::string script =
-      script_of({"--strategy", "parameter-server", "--nodes", "8", "--servers", "4",
-                 "--server-nodes", "2", "--partition", "gpu", "--server-partition", "cpu"});
+      script_of(as_words("--strategy parameter-server --nodes 8 --servers 4 --server-nodes 2 "
+                         "--partition gpu --server-partition cpu"));
   const std::size_t border = script.find("#SBATCH hetjob");
   ASSERT_NE(border, std::string::npos);
   const std::string servers = script.substr(0, border);
@@ -144,8 +133,8 @@ TEST(SbatchCommand, TurnsTheContainerOn) {
 }
 
 TEST(SbatchCommand, FillsInAComparisonAndABuild) {
-  const std::string compare = script_of(
-      {"--script", "compare", "--nodes", "5", "--servers", "2", "--", "--model", "resnet20"});
+  const std::string compare =
+      script_of(as_words("--script compare --nodes 5 --servers 2 -- --model resnet20"));
   expect_line(compare, "#SBATCH --nodes=5");
   expect_line(compare, "SERVERS=2");
   expect_line(compare,
@@ -157,37 +146,33 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
 
 // The requests of the jobs in the guides of clusters: resources, mail.
 TEST(SbatchCommand, FillsInResourcesAndOtherOptionsOfSbatch) {
-  const std::string script =
-      script_of({"--strategy", "multi-worker-mirrored", "--gres", "gpu:a100:4", "--constraint",
-                 "h100&ib", "--mem", "64G", "--qos", "long", "--sbatch-option",
-                 "mail-type=END,FAIL", "--sbatch-option", "--mail-user=a@lab.org",
-                 "--sbatch-option", "exclusive", "--sbatch-option", "output=logs/%j.out"});
+  const std::string script = script_of(as_words(
+      "--strategy multi-worker-mirrored --gres gpu:a100:4 --constraint h100&ib --mem 64G --qos "
+      "long --sbatch-option mail-type=END,FAIL --sbatch-option --mail-user=a@lab.org "
+      "--sbatch-option exclusive --sbatch-option output=logs/%j.out"));
   for (const char* line :
        {"#SBATCH --gres=gpu:a100:4", "#SBATCH --constraint=h100&ib", "#SBATCH --mem=64G",
         "#SBATCH --qos=long", "#SBATCH --mail-type=END,FAIL", "#SBATCH --mail-user=a@lab.org",
         "#SBATCH --exclusive", "#SBATCH --output=logs/%j.out", "##SBATCH --gpus-per-task=1"}) {
     expect_line(script, line);
   }
-  EXPECT_EQ(script.find("--output=%x"), std::string::npos);
+  EXPECT_FALSE(contains(script, "--output=%x"));
   EXPECT_LT(script.find("#SBATCH --exclusive"), script.find("set -euo")) << "Slurm reads no more";
 }
 
 TEST(SbatchCommand, RequestsResourcesForTheTasksThatTrain) {
   const std::string script =
-      script_of({"--strategy", "parameter-server", "--gpus-per-task", "1", "--qos", "long"});
+      script_of(as_words("--strategy parameter-server --gpus-per-task 1 --qos long"));
   const std::size_t border = script.find("#SBATCH hetjob");
-  EXPECT_EQ(script.substr(0, border).find("\n#SBATCH --gpus"), std::string::npos);
+  EXPECT_FALSE(contains(script.substr(0, border), "\n#SBATCH --gpus"));
   expect_line(script.substr(0, border), "#SBATCH --qos=long");
   expect_line(script.substr(border), "#SBATCH --gpus-per-task=1");
   expect_line(script.substr(border), "#SBATCH --qos=long");
 }
 
 TEST(SbatchCommand, RequestsAGpuForEachReplicaOnGpus) {
-  const Arguments on_gpus = {"--", "--devices", "cuda"};
-  const auto with = [&](Arguments flags, const Arguments& more = {}) {
-    flags.insert(flags.end(), on_gpus.begin(), on_gpus.end());
-    flags.insert(flags.end(), more.begin(), more.end());
-    return script_of(flags);
+  const auto with = [](const Arguments& flags, const Arguments& more = {}) {
+    return script_of(as_words(flags, "-- --devices cuda", more));
   };
   expect_line(with({"--strategy", "multi-worker-mirrored"}), "#SBATCH --gres=gpu:1");
   expect_line(with({"--strategy", "multi-worker-mirrored", "--tasks-per-node", "4"}),
@@ -202,22 +187,22 @@ TEST(SbatchCommand, RequestsAGpuForEachReplicaOnGpus) {
        {"#SBATCH --gpus-per-task=a100:8", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=8"}) {
     expect_line(eight, line);
   }
-  expect_line(with({"--strategy", "multi-worker-mirrored", "--nodes", "3", "--tasks-per-node", "4",
-                    "--gpus-per-task", "1"}),
-              "#SBATCH --ntasks=12");
+  expect_line(
+      with(as_words(
+          "--strategy multi-worker-mirrored --nodes 3 --tasks-per-node 4 --gpus-per-task 1")),
+      "#SBATCH --ntasks=12");
   expect_line(with({"--strategy", "one-device", "--gres", "scratch:100"}),
               "#SBATCH --gres=scratch:100,gpu:1");
-  EXPECT_NE(error_of({"--script", "multi_node", "--", "--devices", "cuda"}).find("requests no GPU"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(error_of({"--script", "multi_node", "--", "--devices", "cuda"}), "requests no GPU"));
   EXPECT_EQ(error_of({"--strategy", "mirrored", "--", "--devices", "cuda"}),
             "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2, "
             "or GPUs in front of it, such as --gpus-per-task 2");
   for (const Arguments& request :
        {Arguments{"--gres", "gpu:2"}, Arguments{"--sbatch-option", "gpus-per-node=2"}}) {
-    Arguments flags = {"--strategy", "multi-worker-mirrored"};
-    flags.insert(flags.end(), request.begin(), request.end());
+    Arguments flags = as_words("--strategy multi-worker-mirrored", request);
     expect_line(with(flags), "##SBATCH --gpus-per-task=1");
-    EXPECT_EQ(with(flags).find("gpu:1"), std::string::npos);
+    EXPECT_FALSE(contains(with(flags), "gpu:1"));
   }
 }
 
@@ -233,46 +218,41 @@ TEST(SbatchCommand, RefusesOptionsThatAFlagOrTheScriptSets) {
       "--sbatch-option signal=USR2: the script sets it, because the job returns to the queue; "
       "edit what --print prints");
   for (const char* bad : {"", "=x", "mail type=END", "mail-type=", "Mail=x"}) {
-    EXPECT_NE(error(bad).find("expected NAME=VALUE"), std::string::npos) << error(bad);
+    EXPECT_TRUE(contains(error(bad), "expected NAME=VALUE"));
   }
-  EXPECT_NE(error("comment=a b").find("expected one word"), std::string::npos);
+  EXPECT_TRUE(contains(error("comment=a b"), "expected one word"));
   EXPECT_EQ(error_of({"--strategy", "one-device", "--gres", ""}),
             "--gres '': expected a value as sbatch takes it");
 }
 
 TEST(SbatchCommand, TrainsEachElementOfAnArrayWithItsOwnSeed) {
   const std::string script =
-      script_of({"--strategy", "one-device", "--array", "seed=0-9%4", "--", "--epochs", "1"});
+      script_of(as_words("--strategy one-device --array seed=0-9%4 -- --epochs 1"));
   expect_line(script, "#SBATCH --array=0-9%4");
   expect_line(script, "#SBATCH --output=%x-%A-%a.out");
-  expect_line(script_of({"--strategy", "one-device", "--array", "seed=1,3-5", "--sbatch-option",
-                         "output=logs/%a.out"}),
+  expect_line(script_of(as_words(
+                  "--strategy one-device --array seed=1,3-5 --sbatch-option output=logs/%a.out")),
               "#SBATCH --output=logs/%a.out");
-  EXPECT_EQ(script_of({"--strategy", "one-device"}).find("#SBATCH --array"), std::string::npos);
+  EXPECT_FALSE(contains(script_of({"--strategy", "one-device"}), "#SBATCH --array"));
   for (const char* bad : {"0-9", "seed=", "seed=a", "seed=0-", "seed=-3", "rate=0-3"}) {
-    EXPECT_NE(error_of({"--strategy", "one-device", "--array", bad}).find("expected seed=LIST"),
-              std::string::npos)
+    EXPECT_TRUE(
+        contains(error_of({"--strategy", "one-device", "--array", bad}), "expected seed=LIST"))
         << bad;
   }
-  EXPECT_NE(error_of({"--strategy", "one-device", "--sbatch-option", "array=0-9"})
-                .find("give --array seed=0-9"),
-            std::string::npos)
+  EXPECT_TRUE(contains(error_of({"--strategy", "one-device", "--sbatch-option", "array=0-9"}),
+                       "give --array seed=0-9"))
       << "all elements would train with one seed";
-  EXPECT_NE(error_of({"--strategy", "parameter-server", "--array", "seed=1-3"})
-                .find("Slurm has no arrays of jobs whose servers"),
-            std::string::npos);
-  EXPECT_NE(error_of({"--script", "compare", "--array", "seed=1-3"}).find("requires --strategy"),
-            std::string::npos);
-  EXPECT_NE(error_of({"--strategy", "one-device", "--array", "seed=1-3", "--", "--seed", "4"})
-                .find("leave one out"),
-            std::string::npos);
+  EXPECT_TRUE(contains(error_of({"--strategy", "parameter-server", "--array", "seed=1-3"}),
+                       "Slurm has no arrays of jobs whose servers"));
+  EXPECT_TRUE(
+      contains(error_of({"--script", "compare", "--array", "seed=1-3"}), "requires --strategy"));
+  EXPECT_TRUE(contains(error_of(as_words("--strategy one-device --array seed=1-3 -- --seed 4")),
+                       "leave one out"));
 }
 
 TEST(SbatchCommand, RefusesFilesThatAllElementsOfAnArrayWouldWrite) {
   const auto error = [](const Arguments& of_train) {
-    Arguments words = {"--strategy", "one-device", "--array", "seed=1-3", "--"};
-    words.insert(words.end(), of_train.begin(), of_train.end());
-    return error_of(words);
+    return error_of(as_words("--strategy one-device --array seed=1-3 --", of_train));
   };
   EXPECT_EQ(error({"--checkpoint-dir", "runs/a"}),
             "--checkpoint-dir runs/a with --array: all elements would write there; leave it out "
@@ -289,8 +269,7 @@ TEST(SbatchCommand, RefusesFilesThatAllElementsOfAnArrayWouldWrite) {
 }
 
 TEST(SbatchCommand, KnowsThatItsScriptsWriteCheckpoints) {
-  EXPECT_EQ(error_of({"--strategy", "one-device", "--", "--checkpoint-every", "5", "--keep-best"}),
-            "");
+  EXPECT_EQ(error_of(as_words("--strategy one-device -- --checkpoint-every 5 --keep-best")), "");
 }
 
 TEST(SbatchCommand, LeavesAJobEndedThatMustNotReturnToTheQueue) {
@@ -299,7 +278,7 @@ TEST(SbatchCommand, LeavesAJobEndedThatMustNotReturnToTheQueue) {
         parse_sbatch({"--strategy", strategy, "--sbatch-option", "no-requeue"});
     const std::string script = filled_script(stays);
     expect_line(script, "#SBATCH --no-requeue");
-    EXPECT_EQ(script.find("#SBATCH --requeue"), std::string::npos) << script;
+    EXPECT_FALSE(contains(script, "#SBATCH --requeue"));
     EXPECT_EQ(stays.notes.size(), 1U);
     const SbatchOptions returns =
         parse_sbatch({"--strategy", strategy, "--sbatch-option", "requeue"});
@@ -314,17 +293,14 @@ TEST(SbatchCommand, AsksForNoEditsInAScriptThatItFilledIn) {
                                  {"--strategy", "parameter-server"},
                                  {"--script", "compare"},
                                  {"--script", "build"}}) {
-    EXPECT_EQ(script_of(which).find("EDIT "), std::string::npos) << script_of(which);
-    EXPECT_EQ(script_of(which).find("marked EDIT"), std::string::npos) << script_of(which);
+    EXPECT_TRUE(lacks(script_of(which), "EDIT ", "marked EDIT"));
   }
 }
 
 TEST(SbatchCommand, StartsATaskForEachGpuOfANode) {
   const auto tasks = [](const Arguments& flags) {
-    Arguments words = {"--strategy", "multi-worker-mirrored"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    words.insert(words.end(), {"--", "--devices", "cuda"});
-    const SbatchOptions options = parse_sbatch(words);
+    const SbatchOptions options =
+        parse_sbatch(as_words("--strategy multi-worker-mirrored", flags, "-- --devices cuda"));
     return std::pair(options.tasks_per_node, options.notes.size());
   };
   using Result = std::pair<int, std::size_t>;
@@ -342,10 +318,7 @@ TEST(SbatchCommand, StartsATaskForEachGpuOfANode) {
 // Two tasks that each train on all GPUs of a node would share them.
 TEST(SbatchCommand, DividesTheGpusOfANodeByThoseOfATask) {
   const auto tasks = [](const Arguments& flags, const Arguments& of_train) {
-    Arguments words = {"--strategy", "multi-worker-mirrored"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    words.insert(words.end(), {"--", "--devices"});
-    words.insert(words.end(), of_train.begin(), of_train.end());
+    Arguments words = as_words("--strategy multi-worker-mirrored", flags, "-- --devices", of_train);
     const SbatchOptions options = parse_sbatch(words);
     return std::tuple(options.tasks_per_node, options.gpus_per_task, options.notes.size());
   };
@@ -362,17 +335,17 @@ TEST(SbatchCommand, DividesTheGpusOfANodeByThoseOfATask) {
 }
 
 TEST(SbatchCommand, ChecksTheFlagsOfTrainForTheTasksThatItStarts) {
-  const Arguments cut = {"--", "--model", "mlp", "--devices", "cuda", "--cut", "fc1"};
+  const Arguments cut = as_words("-- --model mlp --devices cuda --cut fc1");
   const auto error = [&](Arguments words) {
     words.insert(words.begin(), {"--strategy", "pipeline", "--nodes", "2", "--gres", "gpu:4"});
     words.insert(words.end(), cut.begin(), cut.end());
     return error_of(words);
   };
-  EXPECT_NE(error({}).find("started 8 tasks"), std::string::npos) << error({});
+  EXPECT_TRUE(contains(error({}), "started 8 tasks"));
   EXPECT_EQ(error({"--tasks-per-node", "1"}), "");
-  EXPECT_EQ(error_of({"--strategy", "parameter-server", "--", "--consistency", "sync",
-                      "--backup-workers", "1"}),
-            "")
+  EXPECT_EQ(
+      error_of(as_words("--strategy parameter-server -- --consistency sync --backup-workers 1")),
+      "")
       << "the script has 2 nodes";
 }
 
@@ -381,42 +354,39 @@ TEST(SbatchCommand, SaysWhichGpusStayIdle) {
     const SbatchOptions options = parse_sbatch(words);
     return options.notes.empty() ? "" : options.notes.front();
   };
-  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--tasks-per-node", "2", "--gres", "gpu:4",
-                  "--", "--devices", "cuda"}),
-            "2 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 2; "
-            "give --tasks-per-node 4");
-  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gpus-per-task", "4", "--", "--devices",
-                  "cuda"}),
+  EXPECT_EQ(
+      note(as_words(
+          "--strategy multi-worker-mirrored --tasks-per-node 2 --gres gpu:4 -- --devices cuda")),
+      "2 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 2; "
+      "give --tasks-per-node 4");
+  EXPECT_EQ(note(as_words("--strategy multi-worker-mirrored --gpus-per-task 4 -- --devices cuda")),
             "3 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 1; "
             "give --gpus-per-task 1 --tasks-per-node 4");
-  EXPECT_EQ(note({"--strategy", "one-device", "--gres", "gpu:2", "--", "--devices", "cuda"}),
+  EXPECT_EQ(note(as_words("--strategy one-device --gres gpu:2 -- --devices cuda")),
             "1 of the 2 GPUs of a node stay idle, because --strategy one-device uses 1; give "
             "--replicas 2 behind --, with --strategy mirrored or central-storage");
-  EXPECT_EQ(note({"--strategy", "mirrored", "--gres", "gpu:4", "--", "--devices", "cuda"}), "");
-  EXPECT_EQ(note({"--strategy", "mirrored", "--gres", "gpu:2", "--", "--devices", "cuda:0,cuda:1"}),
-            "");
+  EXPECT_EQ(note(as_words("--strategy mirrored --gres gpu:4 -- --devices cuda")), "");
+  EXPECT_EQ(note(as_words("--strategy mirrored --gres gpu:2 -- --devices cuda:0,cuda:1")), "");
   EXPECT_EQ(
-      note({"--strategy", "mirrored", "--gres", "gpu:4", "--", "--devices", "cuda:0,cuda:1"}),
+      note(as_words("--strategy mirrored --gres gpu:4 -- --devices cuda:0,cuda:1")),
       "2 of the 4 GPUs of a node stay idle, because --strategy mirrored uses 2; give --devices "
       "cuda --replicas 4 behind --, with --strategy mirrored or central-storage");
-  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4", "--", "--devices",
-                  "cuda", "--replicas", "3"}),
+  EXPECT_EQ(note(as_words(
+                "--strategy multi-worker-mirrored --gres gpu:4 -- --devices cuda --replicas 3")),
             "1 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 3; "
             "give --tasks-per-node 4 and --replicas 1 behind --");
-  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4", "--", "--devices",
-                  "cuda:0,cuda:1"}),
-            "3 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 1; "
-            "give --tasks-per-node 4 and --devices cuda behind --");
+  EXPECT_EQ(
+      note(as_words("--strategy multi-worker-mirrored --gres gpu:4 -- --devices cuda:0,cuda:1")),
+      "3 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 1; "
+      "give --tasks-per-node 4 and --devices cuda behind --");
   EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4"}),
             "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
 }
 
 TEST(SbatchCommand, CountsTheStagesOfAPipelineOnOneNode) {
   const auto options = [](const Arguments& of_train) {
-    Arguments words = {"--strategy", "pipeline", "--nodes", "1",
-                       "--gres",     "gpu:4",    "--",      "--devices"};
-    words.insert(words.end(), of_train.begin(), of_train.end());
-    return parse_sbatch(words);
+    return parse_sbatch(
+        as_words("--strategy pipeline --nodes 1 --gres gpu:4 -- --devices", of_train));
   };
   const auto note = [&](const Arguments& of_train) {
     const SbatchOptions found = options(of_train);
@@ -433,7 +403,7 @@ TEST(SbatchCommand, CountsTheStagesOfAPipelineOnOneNode) {
       note({"cuda", "--model", "mlp", "--cut", "fc1"}),
       "2 of the 4 GPUs of a node stay idle, because --strategy pipeline uses 2; give --stages "
       "4 behind -- in place of --cut");
-  expect_line(script_of({"--strategy", "pipeline", "--", "--devices", "cuda", "--stages", "4"}),
+  expect_line(script_of(as_words("--strategy pipeline -- --devices cuda --stages 4")),
               "#SBATCH --gres=gpu:4");
 }
 
@@ -446,8 +416,7 @@ TEST(SbatchCommand, RefusesWhatThisBuildCannotRead) {
   }
   const std::string error = error_of({"--strategy", "one-device", "--", "--data", "tfds:cassava"});
   EXPECT_EQ(error.empty(), has_records) << error;
-  EXPECT_EQ(error_of({"--strategy", "one-device", "--container", "a.sif", "--", "--data",
-                      "tfds:cassava"}),
+  EXPECT_EQ(error_of(as_words("--strategy one-device --container a.sif -- --data tfds:cassava")),
             "")
       << "another build";
 }
@@ -485,7 +454,7 @@ TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
             "--strategy one-device is one process, but --nodes and --tasks-per-node request 2; "
             "choose --strategy multi-worker-mirrored or parameter-server");
   EXPECT_EQ(
-      error_of({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
+      error_of(as_words("--strategy parameter-server --servers 3 --server-nodes 2")),
       "--servers 3: expected a multiple of --server-nodes 2, since all nodes run equally many "
       "servers");
   EXPECT_EQ(error_of({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
@@ -502,8 +471,8 @@ TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
 TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
   EXPECT_TRUE(error_of({"--strategy", "multi-worker-mirrored", "--", "--model", "resnet21"})
                   .starts_with("--model resnet21: no such name; did you mean 'resnet20'?"));
-  EXPECT_EQ(error_of({"--strategy", "multi-worker-mirrored", "--", "--rank", "0", "--world-size",
-                      "2", "--rendezvous", "a:1"}),
+  EXPECT_EQ(error_of(as_words(
+                "--strategy multi-worker-mirrored -- --rank 0 --world-size 2 --rendezvous a:1")),
             "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   EXPECT_EQ(error_of({"--strategy", "one-device", "--", "--strategy", "mirrored"}),
             "--strategy mirrored behind --: give it in front, because it decides which script is "
@@ -512,9 +481,7 @@ TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
 
 TEST(SbatchCommand, RequestsTheCpusOfReplicasAndThreads) {
   const auto cpus = [](const Arguments& train_flags) {
-    Arguments arguments = {"--strategy", "mirrored", "--"};
-    arguments.insert(arguments.end(), train_flags.begin(), train_flags.end());
-    const std::string script = script_of(arguments);
+    const std::string script = script_of(as_words("--strategy mirrored --", train_flags));
     const std::string beginning = "\n#SBATCH --cpus-per-task=";
     const std::size_t number = script.find(beginning) + beginning.size();
     return script.substr(number, script.find('\n', number) - number);
@@ -526,18 +493,17 @@ TEST(SbatchCommand, RequestsTheCpusOfReplicasAndThreads) {
 }
 
 TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessAllowed) {
-  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
+  EXPECT_EQ(error_of(as_words("--strategy mirrored --cpus-per-task 2 -- --replicas 4")),
             "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
             "give one to each, or --share-devices behind -- if that is meant");
-  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
-                      "--devices", "cuda"}),
-            "")
+  EXPECT_EQ(
+      error_of(as_words("--strategy mirrored --cpus-per-task 2 -- --replicas 4 --devices cuda")),
+      "")
       << "on GPUs CPUs only feed them";
-  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
-            "");
-  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
-                      "--share-devices"}),
-            "");
+  EXPECT_EQ(error_of(as_words("--strategy mirrored --cpus-per-task 4 -- --replicas 4")), "");
+  EXPECT_EQ(
+      error_of(as_words("--strategy mirrored --cpus-per-task 2 -- --replicas 4 --share-devices")),
+      "");
 }
 
 // The CPUs of the login node do not limit those of the job.

@@ -6,6 +6,7 @@
 
 #include "tests/end_to_end/parameter_server/order_history.h"
 #include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -17,48 +18,19 @@ bool has_backup(const KilledJob& job) { return std::string(job.rule) == "backup"
 
 }  // namespace
 
-std::vector<std::string> KilledJob::command(const ScratchDir& folder) const {
-  std::vector<std::string> words{"launch",
-                                 "--workers",
-                                 "3",
-                                 "--servers",
-                                 "2",
-                                 "--restart",
-                                 "1000",
-                                 "--",
-                                 "train",
-                                 "--strategy",
-                                 "parameter-server",
-                                 "--model",
-                                 "mlp",
-                                 "--data",
-                                 "synthetic:1x28x28:10:2400",
-                                 "--threads",
-                                 "1",
-                                 "--no-progress",
-                                 "--eval-every",
-                                 "0",
-                                 "--log-every",
-                                 "1",
-                                 "--service-time",
-                                 "constant:5",
-                                 "--steps",
-                                 std::to_string(steps),
-                                 "--metrics",
-                                 folder / "m.jsonl",
-                                 "--record",
-                                 folder / "order",
-                                 "--checkpoint-dir",
-                                 folder / "ck",
-                                 "--snapshot-every",
-                                 snapshot_every,
-                                 "--consistency",
-                                 has_backup(*this) ? "sync" : rule};
+std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const {
+  std::vector<std::string> words = as_words(
+      "launch --workers 3 --servers 2 --restart 1000 -- train --strategy parameter-server --model "
+      "mlp --data synthetic:1x28x28:10:2400 --threads 1 --no-progress --eval-every 0 --log-every 1 "
+      "--service-time constant:5 --steps",
+      std::to_string(steps), "--metrics", folder / "m.jsonl", "--record", folder / "order",
+      "--checkpoint-dir", folder / "ck", "--snapshot-every", snapshot_every, "--consistency",
+      has_backup(*this) ? "sync" : rule);
   if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
   return syncopate_command(words);
 }
 
-void expect_ended_exactly(const KilledJob& job, const ScratchDir& folder,
+void expect_ended_exactly(const KilledJob& job, const TemporaryFolder& folder,
                           const ProgramResult& result, const Kills& kills) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const nlohmann::json summary = summary_of(folder / "m.jsonl");

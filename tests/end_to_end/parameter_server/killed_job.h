@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 
@@ -18,7 +18,7 @@ struct KilledJob {
   bool is_synchronous() const { return std::string(rule) == "sync"; }
   // Returns the command of a job of 3 workers and 2 servers, which writes its metrics to m.jsonl in
   // the folder and its record to order.
-  std::vector<std::string> command(const ScratchDir& folder) const;
+  std::vector<std::string> command(const TemporaryFolder& folder) const;
 };
 
 // The numbers of roles that were killed while the job trained.
@@ -30,7 +30,7 @@ struct Kills {
 // Fails the test unless the job has ended well. A batch may be in the values twice only if its
 // worker was killed, and then the summary counts it. The count of a lost server 0 is that of its
 // last snapshot.
-void expect_ended_exactly(const KilledJob& job, const ScratchDir& folder,
+void expect_ended_exactly(const KilledJob& job, const TemporaryFolder& folder,
                           const ProgramResult& result, const Kills& kills);
 
 }  // namespace syncopate::test

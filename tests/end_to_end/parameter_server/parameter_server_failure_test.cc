@@ -20,35 +20,25 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
 using nlohmann::json;
 
 constexpr const char* kStep = "\"event\":\"step\"";
 
 Arguments launch(int workers, int servers, int restarts) {
-  Arguments words{"launch", "--workers", std::to_string(workers), "--servers",
-                  std::to_string(servers)};
+  Arguments words =
+      as_words("launch --workers", std::to_string(workers), "--servers", std::to_string(servers));
   if (restarts > 0) words = words + Arguments{"--restart", std::to_string(restarts)};
-  return words + Arguments{"--",
-                           "train",
-                           "--strategy",
-                           "parameter-server",
-                           "--model",
-                           "mlp",
-                           "--data",
-                           "synthetic:1x28x28:10:2400",
-                           "--threads",
-                           "1",
-                           "--no-progress",
-                           "--eval-every",
-                           "1000",
-                           "--log-every",
-                           "1"};
+  return words +
+         as_words(
+             "-- train --strategy parameter-server --model mlp --data synthetic:1x28x28:10:2400 "
+             "--threads 1 --no-progress --eval-every 1000 --log-every 1");
 }
 
 // Returns the complete lines of a metrics file that is still being written.
@@ -98,7 +88,7 @@ TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   // metrics, has trained a few batches.
   if (std::string(loss.rule) == "async") killed.steps = 900;
   if (loss.moment == Moment::kSnapshots) killed.snapshot_every = "0.1";
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram job(killed.command(scratch));
   if (loss.moment != Moment::kStartUp) {
     ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 10));
@@ -112,9 +102,8 @@ TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
                        is_worker ? Kills{.workers = 1} : Kills{.servers = 1});
   // Synchronous workers all need the killed worker, so the whole job ends and starts again.
   const bool with_all = killed.is_synchronous() && is_worker;
-  EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 1000" : "restarting it (1 of 1000)"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(
+      contains(result.err, with_all ? "launch: restart 1 of 1000" : "restarting it (1 of 1000)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ARole, testing::ValuesIn(all_losses()),
@@ -141,13 +130,13 @@ TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   // The maximum number of pushes of three workers that a server has applied but the workers'
   // metrics do not show yet.
   constexpr std::int64_t kUnderWay = 20;
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
-  RunningProgram job(
-      syncopate_command(launch(kWorkers, 2, 5) +
-                        Arguments{"--steps", std::to_string(kSteps), "--service-time", "constant:5",
-                                  "--metrics", metrics, "--record", scratch / "order",
-                                  "--checkpoint-dir", scratch / "ck", "--snapshot-every", "0.5"}));
+  RunningProgram job(syncopate_command(launch(kWorkers, 2, 5) +
+                                       as_words("--steps", std::to_string(kSteps),
+                                                "--service-time constant:5 --metrics", metrics,
+                                                "--record", scratch / "order", "--checkpoint-dir",
+                                                scratch / "ck", "--snapshot-every 0.5")));
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 50));
   // A server writes its snapshots one after another, however long the disk takes. Therefore the
   // newest file holds values that are no older than those in the file before.
@@ -166,8 +155,7 @@ TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   const std::uint64_t newest = newest_snapshot(scratch / "ck", GetParam());
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
   const auto last_step = steps_so_far(metrics).back().at("step").get<std::int64_t>();
-  const ProgramResult result = job.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(job.wait());
 
   const ShardHistory killed = history_of(scratch / "order", GetParam());
   const ShardHistory other = history_of(scratch / "order", 1 - GetParam());
@@ -179,7 +167,7 @@ TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   // Server 0 learns from its workers how far they were, any other server from server 0.
   const std::string lost =
       GetParam() == 0 ? " after the last snapshot of server 0 " : " acknowledged after it ";
-  EXPECT_NE(result.err.find(lost), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, lost));
   const auto pushes = [](const ShardHistory& shard) {
     return static_cast<std::int64_t>(shard.applied.begin()->second.size());
   };
@@ -211,12 +199,12 @@ StepTimes times_between(const std::vector<json>& steps, std::size_t first, std::
 }
 
 TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   const EndTimer since_start;
-  RunningProgram job(syncopate_command(
-      launch(4, 1, 0) + Arguments{"--steps", "4000", "--service-time", "constant:20", "--metrics",
-                                  metrics, "--batch-size-per-replica", "8"}));
+  RunningProgram job(syncopate_command(launch(4, 1, 0) +
+                                       as_words("--steps 4000 --service-time constant:20 --metrics",
+                                                metrics, "--batch-size-per-replica 8")));
   // The job trains for 20 s, so that on a busy machine too it goes on when the worker continues.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 80));
   const auto victim = worker_of(job.pid(), 3);
@@ -226,7 +214,7 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   // 15 steps take 0.3 s, a tenth of the time until the servers declare the worker dead: workers
   // that waited for it would take them only then.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 15));
-  EXPECT_EQ(job.err_so_far().find("worker 3 "), std::string::npos) << job.err_so_far();
+  EXPECT_FALSE(contains(job.err_so_far(), "worker 3 "));
   // The servers declare the stopped worker dead after 3.5 s. On a busy machine worker 0, which
   // writes the metrics, may train few of the steps, so the lines that follow are few.
   ASSERT_TRUE(job.wait_until_err_has("worker 3 (host ")) << job.err_so_far();
@@ -246,28 +234,24 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   ASSERT_EQ(kill(*victim, SIGCONT), 0);
   const ProgramResult result = job.wait();
   EXPECT_EQ(result.exit_code, 1) << "the worker may not be restarted: " << result.err;
-  EXPECT_NE(result.err.find("sent nothing for longer than the peer timeout"), std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "sent nothing for longer than the peer timeout"));
   EXPECT_EQ(summary_of(metrics).at("steps"), 4000);
   EXPECT_EQ(summary_of(metrics).at("staleness").size(), 4U);
 }
 
 TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobDoesNotFailTheJob) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
-  RunningProgram job(
-      syncopate_command(launch(3, 2, 0) + Arguments{"--steps", "3000", "--service-time",
-                                                    "constant:5", "--metrics", metrics}));
+  RunningProgram job(syncopate_command(
+      launch(3, 2, 0) + as_words("--steps 3000 --service-time constant:5 --metrics", metrics)));
   const auto victim = worker_of(job.pid(), 1);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 20));
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
-  const ProgramResult result = job.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.err.find("worker 1 is stopped: SIGCONT, so that it can end"), std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("completed"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("--resume"), std::string::npos) << "there is nothing left to train";
+  const ProgramResult result = successful(job.wait());
+  EXPECT_TRUE(
+      contains(result.err, "worker 1 is stopped: SIGCONT, so that it can end", "completed"));
+  EXPECT_FALSE(contains(result.err, "--resume")) << "there is nothing left to train";
   EXPECT_EQ(summary_of(metrics).at("steps"), 3000);
 }
 
@@ -276,10 +260,10 @@ class AnyWorkerThatIsStopped
 
 TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
   const auto& [consistency, index] = GetParam();
-  const ScratchDir scratch;
-  RunningProgram job(syncopate_command(launch(3, 2, 0) + consistency +
-                                       Arguments{"--steps", "3000", "--service-time", "constant:5",
-                                                 "--metrics", scratch / "m.jsonl"}));
+  const TemporaryFolder scratch;
+  RunningProgram job(syncopate_command(
+      launch(3, 2, 0) + consistency +
+      as_words("--steps 3000 --service-time constant:5 --metrics", scratch / "m.jsonl")));
   // The worker is looked for first, and the job is long: on a busy machine a job of two seconds was
   // over before this test went on.
   const auto victim = worker_of(job.pid(), index);
@@ -293,25 +277,25 @@ TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 3000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, AnyWorkerThatIsStopped,
-                         testing::Combine(testing::Values(Arguments{"--consistency", "async"},
-                                                          Arguments{"--consistency", "ssp"},
-                                                          Arguments{"--consistency", "sync",
-                                                                    "--backup-workers", "1"}),
-                                          testing::Values(0, 2)),
-                         [](const auto& parameters) {
-                           return std::get<0>(parameters.param)[1] + "_worker" +
-                                  std::to_string(std::get<1>(parameters.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Each, AnyWorkerThatIsStopped,
+    testing::Combine(testing::Values(Arguments{"--consistency", "async"},
+                                     Arguments{"--consistency", "ssp"},
+                                     as_words("--consistency sync --backup-workers 1")),
+                     testing::Values(0, 2)),
+    [](const auto& parameters) {
+      return std::get<0>(parameters.param)[1] + "_worker" +
+             std::to_string(std::get<1>(parameters.param));
+    });
 
 class ASynchronousWorker : public testing::TestWithParam<const char*> {};
 
 TEST_P(ASynchronousWorker, ThatIsKilledIsNamedByAllOthersWithinFiveSeconds) {
-  const ScratchDir scratch;
-  RunningProgram job(syncopate_command(launch(4, 2, 0) +
-                                       Arguments{"--consistency", "sync", "--transport", GetParam(),
-                                                 "--epochs", "100000", "--service-time",
-                                                 "constant:5", "--metrics", scratch / "m.jsonl"}));
+  const TemporaryFolder scratch;
+  RunningProgram job(syncopate_command(
+      launch(4, 2, 0) + as_words("--consistency sync --transport", GetParam(),
+                                 "--epochs 100000 --service-time constant:5 --metrics",
+                                 scratch / "m.jsonl")));
   ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
   const auto victim = process_of(job.pid(), {"worker", 1});
   ASSERT_TRUE(victim);
@@ -321,9 +305,7 @@ TEST_P(ASynchronousWorker, ThatIsKilledIsNamedByAllOthersWithinFiveSeconds) {
   expect_ended_in_time(since_death);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const char* task : {"worker 0", "worker 2", "worker 3", "server 0", "server 1"}) {
-    EXPECT_NE(result.err.find("[" + std::string(task) + "] syncopate: worker 1 (host "),
-              std::string::npos)
-        << result.err;
+    EXPECT_TRUE(contains(result.err, "[" + std::string(task) + "] syncopate: worker 1 (host "));
   }
 }
 
@@ -331,12 +313,11 @@ INSTANTIATE_TEST_SUITE_P(Over, ASynchronousWorker, testing::Values("auto", "tcp"
 
 // Workers wait up to a minute for a lost server; in this test it is never started again.
 TEST(AServerThatIsNotRestarted, EndsTheJobBeforeAnyTaskIsKilled) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   RunningProgram job(syncopate_command(
-      launch(2, 2, 1) + Arguments{"--epochs", "100000", "--service-time", "constant:5", "--metrics",
-                                  metrics, "--checkpoint-dir", scratch / "ck", "--snapshot-every",
-                                  "0.2"}));
+      launch(2, 2, 1) + as_words("--epochs 100000 --service-time constant:5 --metrics", metrics,
+                                 "--checkpoint-dir", scratch / "ck", "--snapshot-every 0.2")));
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 20));
   const auto first = process_of(job.pid(), {"server", 1});
   ASSERT_TRUE(first);
@@ -351,15 +332,15 @@ TEST(AServerThatIsNotRestarted, EndsTheJobBeforeAnyTaskIsKilled) {
   const ProgramResult result = job.wait();
   EXPECT_LT(since_loss.seconds(), 30.0) << "half of a worker's wait\n" << result.err;
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("has no restart left"), std::string::npos) << result.err;
-  EXPECT_EQ(result.err.find("SIGKILL to"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, "has no restart left"));
+  EXPECT_FALSE(contains(result.err, "SIGKILL to"));
 }
 
 TEST(AServerThatIsStopped, EndsTheJobWithALineThatNamesIt) {
-  const ScratchDir scratch;
-  RunningProgram job(syncopate_command(launch(2, 2, 0) +
-                                       Arguments{"--epochs", "100000", "--service-time",
-                                                 "constant:5", "--metrics", scratch / "m.jsonl"}));
+  const TemporaryFolder scratch;
+  RunningProgram job(syncopate_command(
+      launch(2, 2, 0) +
+      as_words("--epochs 100000 --service-time constant:5 --metrics", scratch / "m.jsonl")));
   ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
   const auto victim = process_of(job.pid(), {"server", 1});
   ASSERT_TRUE(victim);
@@ -367,9 +348,7 @@ TEST(AServerThatIsStopped, EndsTheJobWithALineThatNamesIt) {
   const ProgramResult result = job.wait();
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const char* worker : {"[worker 0] ", "[worker 1] "}) {
-    EXPECT_NE(result.err.find(std::string(worker) + "syncopate: server 1 (host "),
-              std::string::npos)
-        << result.err;
+    EXPECT_TRUE(contains(result.err, std::string(worker) + "syncopate: server 1 (host "));
   }
 }
 

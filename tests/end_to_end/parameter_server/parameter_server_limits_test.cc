@@ -14,30 +14,19 @@
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/task_results.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 constexpr const char* kStep = "\"event\":\"step\"";
 
-const Arguments kTrain{"train",
-                       "--strategy",
-                       "parameter-server",
-                       "--model",
-                       "mlp",
-                       "--data",
-                       "synthetic:1x28x28:10:2400",
-                       "--threads",
-                       "1",
-                       "--no-progress",
-                       "--eval-every",
-                       "0",
-                       "--log-every",
-                       "1"};
+const Arguments kTrain = as_words(
+    "train --strategy parameter-server --model mlp --data synthetic:1x28x28:10:2400 --threads 1 "
+    "--no-progress --eval-every 0 --log-every 1");
 
 // Returns a command of the shell that runs `limit`, such as "ulimit -n 64", before the program.
 Arguments limited(const std::string& limit, const Arguments& flags) {
@@ -45,24 +34,23 @@ Arguments limited(const std::string& limit, const Arguments& flags) {
 }
 
 Arguments launch(int workers, int servers, const Arguments& flags = {}) {
-  return Arguments{"launch", "--workers", std::to_string(workers), "--servers",
-                   std::to_string(servers)} +
+  return as_words("launch --workers", std::to_string(workers), "--servers",
+                  std::to_string(servers)) +
          flags + Arguments{"--"} + kTrain;
 }
 
 // The soft limit is too low for the launcher (3 files for each of 20 roles) and for server 0.
 TEST(ASoftLimitOnOpenFiles, DoesNotLimitTheJob) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram job(
       limited("ulimit -Sn 48",
               launch(18, 2) + Arguments{"--steps", "200", "--metrics", scratch / "m.jsonl"}));
-  const ProgramResult result = job.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  successful(job.wait());
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 200);
 }
 
 TEST(AHardLimitOnOpenFiles, EndsALaunchWithOneLine) {
-  const ProgramResult result = RunningProgram(limited("ulimit -n 64", launch(64, 4))).wait();
+  const ProgramResult result = run_program(limited("ulimit -n 64", launch(64, 4)));
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
   expect_one_line(result, {"64 workers and 4 servers", "the limit is 64", "ulimit -n 220"});
@@ -71,18 +59,12 @@ TEST(AHardLimitOnOpenFiles, EndsALaunchWithOneLine) {
 TEST(AHardLimitOnOpenFiles, EndsATaskWithOneLine) {
   const Port port(false);
   const Arguments meet{"--rendezvous", port.endpoint()};
-  const ProgramResult server =
-      RunningProgram(
-          limited("ulimit -n 64",
-                  Arguments{"serve", "--index", "0", "--servers", "4", "--workers", "64"} + meet))
-          .wait();
+  const ProgramResult server = run_program(
+      limited("ulimit -n 64", as_words("serve --index 0 --servers 4 --workers 64") + meet));
   EXPECT_EQ(server.exit_code, 2) << server.err;
   expect_one_line(server, {"server 0 of 4 needs", "the limit is 64", "ulimit -n"});
-  const ProgramResult worker =
-      RunningProgram(
-          limited("ulimit -n 64",
-                  kTrain + Arguments{"--rank", "1", "--world-size", "2", "--servers", "9"} + meet))
-          .wait();
+  const ProgramResult worker = run_program(
+      limited("ulimit -n 64", kTrain + as_words("--rank 1 --world-size 2 --servers 9") + meet));
   EXPECT_EQ(worker.exit_code, 2) << worker.err;
   expect_one_line(worker, {"rank 1 of 2 needs", "the limit is 64", "ulimit -n"});
 }
@@ -90,8 +72,8 @@ TEST(AHardLimitOnOpenFiles, EndsATaskWithOneLine) {
 TEST(AServerWithoutADescriptorForACaller, NamesTheLimit) {
   const Port port(false);
   RunningProgram server(
-      limited("ulimit -n 54", {"serve", "--index", "0", "--servers", "1", "--workers", "1",
-                               "--rendezvous", port.endpoint()}));
+      limited("ulimit -n 54",
+              as_words("serve --index 0 --servers 1 --workers 1 --rendezvous", port.endpoint())));
   ASSERT_TRUE(server.wait_until_err_has("listening at"));
   std::vector<FileDescriptor> callers;
   for (int i = 0; i < 60; ++i) callers.push_back(port.call());
@@ -101,24 +83,22 @@ TEST(AServerWithoutADescriptorForACaller, NamesTheLimit) {
 
 // The disk of the servers is full; the workers' folder for checkpoints is another one.
 TEST(AFullDisk, OfTheServersDoesNotEndTheJob) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Port port(false);
   const Arguments meet{"--rendezvous", port.endpoint(), "--nonce", "full"};
   // `ulimit -f` keeps files from growing beyond 8 blocks of 512 bytes, as a full disk would.
-  RunningProgram server(
-      limited("trap '' XFSZ; ulimit -f 8",
-              Arguments{"serve", "--index", "0", "--servers", "1", "--workers", "1",
-                        "--checkpoint-dir", scratch / "snapshots", "--snapshot-every", "0.2"} +
-                  meet));
+  RunningProgram server(limited("trap '' XFSZ; ulimit -f 8",
+                                as_words("serve --index 0 --servers 1 --workers 1 --checkpoint-dir",
+                                         scratch / "snapshots", "--snapshot-every 0.2") +
+                                    meet));
   RunningProgram worker(syncopate_command(
       kTrain +
-      Arguments{"--rank", "0", "--world-size", "1", "--servers", "1", "--steps", "400",
-                "--service-time", "constant:5", "--metrics", scratch / "m.jsonl"} +
+      as_words(
+          "--rank 0 --world-size 1 --servers 1 --steps 400 --service-time constant:5 --metrics",
+          scratch / "m.jsonl") +
       meet));
-  const ProgramResult trained = worker.wait();
-  EXPECT_EQ(trained.exit_code, 0) << trained.err;
-  const ProgramResult served = server.wait();
-  EXPECT_EQ(served.exit_code, 0) << served.err;
+  successful(worker.wait());
+  const ProgramResult served = successful(server.wait());
   const std::size_t warning = served.err.find("was not written: ");
   ASSERT_NE(warning, std::string::npos) << served.err;
   EXPECT_NE(served.err.find("was not written: ", warning + 1), std::string::npos)
@@ -129,23 +109,18 @@ TEST(AFullDisk, OfTheServersDoesNotEndTheJob) {
 TEST(AServerWhoseHostNameIsUnknown, IsNamed) {
   const Port port(false);
   const Arguments meet{"--rendezvous", port.endpoint()};
-  RunningProgram server(
-      syncopate_command(Arguments{"serve", "--index", "0", "--servers", "1", "--workers", "1",
-                                  "--host", "no-such-host.invalid"} +
-                        meet));
-  const ProgramResult worker = run_syncopate(
-      kTrain + Arguments{"--rank", "0", "--world-size", "1", "--servers", "1", "--steps", "3"} +
-      meet);
+  RunningProgram server(syncopate_command(
+      as_words("serve --index 0 --servers 1 --workers 1 --host no-such-host.invalid") + meet));
+  const ProgramResult worker =
+      run_syncopate(kTrain + as_words("--rank 0 --world-size 1 --servers 1 --steps 3") + meet);
   EXPECT_EQ(worker.exit_code, 2) << worker.err;
   expect_one_line(worker, {"server 0", "the host name 'no-such-host.invalid'", "--host"});
 }
 
 TEST(SeveralServersOnFewCpus, AreReported) {
   const ProgramResult result =
-      RunningProgram(Arguments{"/usr/bin/taskset", "--cpu-list", "0"} +
-                     syncopate_command(launch(1, 2) + Arguments{"--steps", "5"}))
-          .wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+      successful(run_program(Arguments{"/usr/bin/taskset", "--cpu-list", "0"} +
+                             syncopate_command(launch(1, 2) + Arguments{"--steps", "5"})));
   EXPECT_EQ(result.err.find("launch: 1 worker and 2 servers share 1 CPU: "), 0U) << result.err;
 }
 
@@ -160,28 +135,25 @@ std::ostream& operator<<(std::ostream& out, const Stopped& stopped) {
 class ARoleThatStaysStopped : public testing::TestWithParam<Stopped> {};
 
 TEST_P(ARoleThatStaysStopped, IsStartedAgainByLaunch) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   // The others go on without an asynchronous worker, and must not end before it is given up.
   const int steps = GetParam().role.kind == std::string_view("worker") ? 2000 : 400;
   RunningProgram job(syncopate_command(
       launch(3, 2, {"--restart", "1"}) +
-      Arguments{"--consistency", GetParam().consistency, "--steps", std::to_string(steps),
-                "--service-time", "constant:10", "--snapshot-every", "0.5", "--checkpoint-dir",
-                scratch / "ck", "--metrics", metrics}));
+      as_words("--consistency", GetParam().consistency, "--steps", std::to_string(steps),
+               "--service-time constant:10 --snapshot-every 0.5 --checkpoint-dir", scratch / "ck",
+               "--metrics", metrics)));
   // On a busy machine the other workers may train most of the job before worker 0, which writes the
   // metrics, has trained many batches.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 20));
   const auto victim = process_of(job.pid(), GetParam().role);
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
-  const ProgramResult result = job.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(job.wait());
   const std::string role =
       std::string(GetParam().role.kind) + " " + std::to_string(GetParam().role.index);
-  EXPECT_NE(result.err.find("launch: SIGKILL to " + role + ": it has been stopped for 5 s"),
-            std::string::npos)
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: SIGKILL to " + role + ": it has been stopped for 5 s"));
   std::size_t restarts = 0;
   for (std::size_t at = 0; (at = result.err.find("restarting it", at)) != std::string::npos; ++at) {
     ++restarts;

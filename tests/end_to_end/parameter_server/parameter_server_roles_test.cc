@@ -17,6 +17,8 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -34,10 +36,10 @@ class ListedJob {
                                   {"ps", {first_server_.endpoint(), second_server_.endpoint()}}}},
                                 {"task", {{"type", type}, {"index", index}}}};
     return std::make_unique<RunningProgram>(
-        Arguments{"/usr/bin/env", "TF_CONFIG=" + config.dump(), SYNCOPATE_PROGRAM, "train",
-                  "--strategy", "parameter-server", "--model", "mlp", "--data",
-                  "synthetic:1x8x8:4:1600", "--batch-size-per-replica", "16", "--threads", "1",
-                  "--no-progress", "--rendezvous-timeout", "20", "--log-every", "1"} +
+        as_words("/usr/bin/env", "TF_CONFIG=" + config.dump(), SYNCOPATE_PROGRAM,
+                 "train --strategy parameter-server --model mlp --data synthetic:1x8x8:4:1600 "
+                 "--batch-size-per-replica 16 --threads 1 --no-progress --rendezvous-timeout 20 "
+                 "--log-every 1") +
         flags_);
   }
 
@@ -79,25 +81,23 @@ class ListedJob {
 };
 
 TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
-  const ScratchDir scratch;
-  ListedJob job({"--steps", "120", "--checkpoint-dir", scratch / "ck", "--checkpoint-every", "40",
-                 "--service-time", "constant:10", "--metrics", scratch / "m.jsonl"});
+  const TemporaryFolder scratch;
+  ListedJob job(as_words("--steps 120 --checkpoint-dir", scratch / "ck",
+                         "--checkpoint-every 40 --service-time constant:10 --metrics",
+                         scratch / "m.jsonl"));
   const auto evaluator = job.start("evaluator", 0);
   job.start_training();
   EXPECT_TRUE(job.are_servers_reached());
   const ProgramResult worker = job.workers().at(0)->wait();
-  const ProgramResult chief = job.workers().at(1)->wait();
-  EXPECT_EQ(chief.exit_code, 0) << chief.err;
+  const ProgramResult chief = successful(job.workers().at(1)->wait());
   EXPECT_EQ(worker.exit_code, 0) << worker.err;
-  EXPECT_NE((chief.out + worker.out).find("test accuracy"), std::string::npos);
+  EXPECT_TRUE(contains((chief.out + worker.out), "test accuracy"));
   for (const auto& server : job.servers()) {
-    const ProgramResult result = server->wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.err.find("served "), std::string::npos) << result.err;
+    const ProgramResult result = successful(server->wait());
+    EXPECT_TRUE(contains(result.err, "served "));
   }
-  const ProgramResult measured = evaluator->wait();
-  EXPECT_EQ(measured.exit_code, 0) << measured.err;
-  EXPECT_NE(measured.out.find("step 120: test accuracy"), std::string::npos) << measured.out;
+  const ProgramResult measured = successful(evaluator->wait());
+  EXPECT_TRUE(contains(measured.out, "step 120: test accuracy"));
   const auto summary = summary_of(scratch / "m.jsonl");
   EXPECT_EQ(summary.at("steps"), 120);
   EXPECT_EQ(summary.at("staleness").size(), 2U);
@@ -107,45 +107,25 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
 class AJobStartedByHand : public testing::TestWithParam<int> {};
 
 TEST_P(AJobStartedByHand, ContinuesWhenAServerIsRestarted) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const Port rendezvous(false);
   const Arguments meet{"--rendezvous", rendezvous.endpoint(),  "--nonce",
                        "by hand",      "--rendezvous-timeout", "20"};
   const Arguments keep{"--checkpoint-dir", scratch / "ck"};
   const auto serve = [&](int index) {
     return std::make_unique<RunningProgram>(
-        syncopate_command(Arguments{"serve", "--index", std::to_string(index), "--servers", "2",
-                                    "--workers", "2", "--snapshot-every", "0.2"} +
+        syncopate_command(as_words("serve --index", std::to_string(index),
+                                   "--servers 2 --workers 2 --snapshot-every 0.2") +
                           meet + keep));
   };
   const auto train = [&](int rank) {
-    return std::make_unique<RunningProgram>(syncopate_command(Arguments{"train",
-                                                                        "--strategy",
-                                                                        "parameter-server",
-                                                                        "--model",
-                                                                        "mlp",
-                                                                        "--data",
-                                                                        "synthetic:1x8x8:4:1600",
-                                                                        "--batch-size-per-replica",
-                                                                        "16",
-                                                                        "--threads",
-                                                                        "1",
-                                                                        "--no-progress",
-                                                                        "--log-every",
-                                                                        "1",
-                                                                        "--steps",
-                                                                        "300",
-                                                                        "--service-time",
-                                                                        "constant:10",
-                                                                        "--metrics",
-                                                                        scratch / "m.jsonl",
-                                                                        "--rank",
-                                                                        std::to_string(rank),
-                                                                        "--world-size",
-                                                                        "2",
-                                                                        "--servers",
-                                                                        "2"} +
-                                                              meet + keep));
+    return std::make_unique<RunningProgram>(syncopate_command(
+        as_words("train --strategy parameter-server --model mlp --data synthetic:1x8x8:4:1600 "
+                 "--batch-size-per-replica 16 --threads 1 --no-progress --log-every 1 --steps 300 "
+                 "--service-time constant:10 --metrics",
+                 scratch / "m.jsonl", "--rank", std::to_string(rank),
+                 "--world-size 2 --servers 2") +
+        meet + keep));
   };
   std::vector<std::unique_ptr<RunningProgram>> tasks;
   for (const int index : {0, 1}) tasks.push_back(serve(index));
@@ -168,19 +148,17 @@ TEST_P(AJobStartedByHand, ContinuesWhenAServerIsRestarted) {
   // The wait is long enough that workers send heartbeats which the killed server does not answer.
   EXPECT_FALSE(chief.ends_within(std::chrono::milliseconds(1200)));
   killed = serve(GetParam());
-  for (const auto& task : tasks) {
-    const ProgramResult result = task->wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-  }
+  for (const auto& task : tasks) successful(task->wait());
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 300);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithServer, AJobStartedByHand, testing::Values(0, 1));
 
 TEST(AnEvaluator, EndsWithItsJob) {
-  const ScratchDir scratch;
-  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--checkpoint-every",
-                 "20", "--peer-timeout", "0.5", "--metrics", scratch / "m.jsonl"});
+  const TemporaryFolder scratch;
+  ListedJob job(as_words("--steps 1000000 --checkpoint-dir", scratch / "ck",
+                         "--checkpoint-every 20 --peer-timeout 0.5 --metrics",
+                         scratch / "m.jsonl"));
   const auto evaluator = job.start("evaluator", 0);
   job.start_training();
   ASSERT_TRUE(
@@ -191,47 +169,45 @@ TEST(AnEvaluator, EndsWithItsJob) {
   const ProgramResult result = evaluator->wait();
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find(job.rendezvous()), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
+  EXPECT_TRUE(contains(result.err, job.rendezvous(), "10.5 s"));
 }
 
 TEST(AnEvaluator, MeasuresTheLastCheckpointOfAJobThatARuleEnds) {
-  const ScratchDir scratch;
-  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--stop-at", "loss=100",
-                 "--service-time", "constant:10", "--metrics", scratch / "m.jsonl"});
+  const TemporaryFolder scratch;
+  ListedJob job(as_words("--steps 1000000 --checkpoint-dir", scratch / "ck",
+                         "--stop-at loss=100 --service-time constant:10 --metrics",
+                         scratch / "m.jsonl"));
   const auto evaluator = job.start("evaluator", 0);
   job.start_training();
   for (const auto* tasks : {&job.servers(), &job.workers()}) {
     for (const auto& task : *tasks) EXPECT_EQ(task->wait().exit_code, 0);
   }
-  const ProgramResult result = evaluator->wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const ProgramResult result = successful(evaluator->wait());
   const std::string steps = summary_of(scratch / "m.jsonl").at("steps").dump();
-  EXPECT_NE(result.out.find("step " + steps + ": test accuracy"), std::string::npos) << result.out;
+  EXPECT_TRUE(contains(result.out, "step " + steps + ": test accuracy"));
 }
 
 TEST(AnEvaluator, SkipsADamagedCheckpointWithALine) {
-  const ScratchDir scratch;
-  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:1600", "--steps",
-                           "5", "--no-progress", "--checkpoint-dir", scratch / "ck"})
-                .exit_code,
-            0);
+  const TemporaryFolder scratch;
+  successful(
+      run_syncopate(as_words("train --model mlp --data synthetic:1x8x8:4:1600 --steps 5 "
+                             "--no-progress --checkpoint-dir",
+                             scratch / "ck")));
   const std::string good = read_text(scratch / ("ck/" + names_in(scratch / "ck").front()));
   const std::string newer = "checkpoint-000000000009.safetensors";
   std::ofstream(scratch / ("ck/" + newer), std::ios::binary) << good.substr(0, good.size() / 2);
   const ListedJob job({"--steps", "5", "--checkpoint-dir", scratch / "ck"});
-  const ProgramResult result = job.start("evaluator", 0)->wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("step 5: test accuracy"), std::string::npos) << result.out;
-  EXPECT_NE(result.err.find(newer + " is cut short"), std::string::npos) << result.err;
+  const ProgramResult result = successful(job.start("evaluator", 0)->wait());
+  EXPECT_TRUE(contains(result.out, "step 5: test accuracy"));
+  EXPECT_TRUE(contains(result.err, newer + " is cut short"));
 }
 
 class OneWorkerThatIsAskedToStop : public testing::TestWithParam<const char*> {};
 
 TEST_P(OneWorkerThatIsAskedToStop, StopsAllWithACheckpoint) {
-  const ScratchDir scratch;
-  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--consistency",
-                 GetParam(), "--metrics", scratch / "m.jsonl"});
+  const TemporaryFolder scratch;
+  ListedJob job(as_words("--steps 1000000 --checkpoint-dir", scratch / "ck", "--consistency",
+                         GetParam(), "--metrics", scratch / "m.jsonl"));
   job.start_training();
   ASSERT_TRUE(
       job.workers().at(1)->wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
@@ -250,11 +226,11 @@ INSTANTIATE_TEST_SUITE_P(Under, OneWorkerThatIsAskedToStop,
 class AStoppedLaunch : public testing::TestWithParam<int> {};
 
 TEST_P(AStoppedLaunch, EndsWith75AndResumesItsCheckpoint) {
-  const ScratchDir scratch;
-  const Arguments job =
-      parameter_servers({.workers = 3, .servers = 2},
-                        {"--model", "mlp", "--data", "synthetic:1x8x8:4", "--threads", "1",
-                         "--no-progress", "--log-every", "1", "--checkpoint-dir", scratch / "ck"});
+  const TemporaryFolder scratch;
+  const Arguments job = parameter_servers({.workers = 3, .servers = 2},
+                                          as_words("--model mlp --data synthetic:1x8x8:4 --threads "
+                                                   "1 --no-progress --log-every 1 --checkpoint-dir",
+                                                   scratch / "ck"));
   RunningProgram program(
       syncopate_command(job + Arguments{"--epochs", "100000", "--metrics", scratch / "m.jsonl"}));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
@@ -269,9 +245,8 @@ TEST_P(AStoppedLaunch, EndsWith75AndResumesItsCheckpoint) {
   const int step = std::stoi(checkpoints.back().substr(11, 12));
   EXPECT_GE(step, 20);
   const ProgramResult rest =
-      run_syncopate(job + Arguments{"--steps", std::to_string(step + 9), "--resume", "--metrics",
-                                    scratch / "rest.jsonl"});
-  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+      successful(run_syncopate(job + as_words("--steps", std::to_string(step + 9),
+                                              "--resume --metrics", scratch / "rest.jsonl")));
   EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), step + 9);
 }
 
@@ -287,34 +262,14 @@ struct Described {
 class AnAsynchronousJob : public testing::TestWithParam<Described> {};
 
 TEST_P(AnAsynchronousJob, PrintsItsSettingsAtTheStart) {
-  const ScratchDir scratch;
-  const ProgramResult result = run_syncopate(Arguments{"launch",
-                                                       "--workers",
-                                                       "3",
-                                                       "--servers",
-                                                       "1",
-                                                       "--",
-                                                       "train",
-                                                       "--strategy",
-                                                       "parameter-server",
-                                                       "--model",
-                                                       "mlp",
-                                                       "--data",
-                                                       "synthetic:1x8x8:4:384",
-                                                       "--batch-size-per-replica",
-                                                       "64",
-                                                       "--steps",
-                                                       "3",
-                                                       "--threads",
-                                                       "1",
-                                                       "--no-progress",
-                                                       "--metrics",
-                                                       scratch / "m.jsonl"} +
-                                             GetParam().flags);
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const std::string& said : GetParam().says) {
-    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
-  }
+  const TemporaryFolder scratch;
+  const ProgramResult result = successful(
+      run_syncopate(as_words("launch --workers 3 --servers 1 -- train --strategy parameter-server "
+                             "--model mlp --data synthetic:1x8x8:4:384 --batch-size-per-replica 64 "
+                             "--steps 3 --threads 1 --no-progress --metrics",
+                             scratch / "m.jsonl") +
+                    GetParam().flags));
+  for (const std::string& said : GetParam().says) EXPECT_TRUE(contains(result.err, said));
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("global_batch"), GetParam().samples_per_update);
 }
 

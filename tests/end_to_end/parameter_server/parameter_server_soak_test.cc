@@ -14,12 +14,12 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
 
-using Arguments = std::vector<std::string>;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
@@ -90,7 +90,7 @@ TEST_P(AJobWithManyKills, EndsByItselfWithEverySampleCountedOnce) {
   const int steps_between = rule == "async" || rule == "ssp" ? 500 : 200;
   const KilledJob killed{
       .rule = losses.rule, .steps = steps_between * losses.kills, .snapshot_every = "0.3"};
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   RunningProgram job(killed.command(scratch), seconds(550));
   std::mt19937 random(11);
   const auto below = [&](std::size_t bound) {
@@ -131,46 +131,19 @@ class AJob : public testing::TestWithParam<Soak> {};
 
 TEST_P(AJob, LearnsWhileItsRolesAreKilledForAMinute) {
   const Soak& soak = GetParam();
-  const ScratchDir scratch;
-  RunningProgram job(syncopate_command({"launch",
-                                        "--workers",
-                                        std::to_string(kWorkers),
-                                        "--servers",
-                                        std::to_string(kServers),
-                                        "--restart",
-                                        "1000",
-                                        "--",
-                                        "train",
-                                        "--strategy",
-                                        "parameter-server",
-                                        "--consistency",
-                                        soak.consistency,
-                                        "--model",
-                                        "mnist-cnn",
-                                        "--data",
-                                        "digits",
-                                        "--cache-dir",
-                                        SYNCOPATE_TEST_CACHE,
-                                        "--threads",
-                                        "1",
-                                        "--epochs",
-                                        std::to_string(soak.epochs),
-                                        "--lr-schedule",
-                                        "cosine",
-                                        "--no-progress",
-                                        "--metrics",
-                                        scratch / "m.jsonl",
-                                        "--record",
-                                        scratch / "order",
-                                        "--checkpoint-dir",
-                                        scratch / "ck",
-                                        "--snapshot-every",
-                                        "1"}),
-                     seconds(400));
+  const TemporaryFolder scratch;
+  RunningProgram job(
+      syncopate_command(as_words(
+          "launch --workers", std::to_string(kWorkers), "--servers", std::to_string(kServers),
+          "--restart 1000 -- train --strategy parameter-server --consistency", soak.consistency,
+          "--model mnist-cnn --data digits --cache-dir", SYNCOPATE_TEST_CACHE,
+          "--threads 1 --epochs", std::to_string(soak.epochs),
+          "--lr-schedule cosine --no-progress --metrics", scratch / "m.jsonl", "--record",
+          scratch / "order", "--checkpoint-dir", scratch / "ck", "--snapshot-every 1")),
+      seconds(400));
   Killer killer(job);
   EXPECT_TRUE(killer.work()) << "the job ended before the minute was over";
-  const ProgramResult result = job.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  successful(job.wait());
   // Under sync fewer roles are killed, because the whole job starts again after the loss of a
   // worker, and a role that is not running yet is skipped.
   EXPECT_GE(killer.killed, 15);

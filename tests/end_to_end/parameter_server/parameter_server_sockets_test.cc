@@ -15,6 +15,7 @@
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -47,7 +48,7 @@ std::string kernel_notation(const std::string& address) {
 // which the tasks meet.
 std::vector<ListeningSocket> sockets_of_a_server(const std::string& rendezvous) {
   RunningProgram server(syncopate_command(
-      {"serve", "--index", "0", "--servers", "1", "--workers", "1", "--rendezvous", rendezvous}));
+      as_words("serve --index 0 --servers 1 --workers 1 --rendezvous", rendezvous)));
   EXPECT_TRUE(server.wait_until_err_has("listening at"));
   return listening_sockets(server.pid());
 }
@@ -85,9 +86,10 @@ class ServersUnderLaunch : public testing::TestWithParam<Arguments> {};
 TEST_P(ServersUnderLaunch, ListenAtLoopbackOnly) {
   const TrainingRuns runs;
   const auto metrics = runs / "m.jsonl";
-  const Arguments what{"--model",     "mlp", "--data",    "synthetic:1x8x8:4:800",
-                       "--threads",   "1",   "--epochs",  "1000000",
-                       "--log-every", "1",   "--metrics", metrics};
+  const Arguments what = as_words(
+      "--model mlp --data synthetic:1x8x8:4:800 --threads 1 --epochs 1000000 --log-every 1 "
+      "--metrics",
+      metrics);
   RunningProgram job(
       syncopate_command(parameter_servers({.workers = 1, .servers = 2}, what) + GetParam()));
   ASSERT_TRUE(job.wait_until_file_has(metrics, "\"event\":\"step\""));

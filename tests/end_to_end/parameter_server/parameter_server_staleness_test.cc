@@ -8,10 +8,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "ps/server/order_record.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -47,9 +47,8 @@ TEST(FourAsynchronousWorkers, PushGradientsThatAreThreeUpdatesOldOnAverage) {
 // its last push are old afterwards.
 TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
   TrainingRuns runs;
-  runs.train(
-      parameter_servers({.workers = 3, .servers = 1}),
-      kSmall + Arguments{"--steps", "120", "--eval-every-steps", "30", "--record", runs / "order"});
+  runs.train(parameter_servers({.workers = 3, .servers = 1}),
+             kSmall + as_words("--steps 120 --eval-every-steps 30 --record", runs / "order"));
   int evaluations = 0;
   std::map<int, const ps::OrderEntry*> pulled;
   const auto record = ps::read_order_record(runs / "order.shard0");
@@ -98,10 +97,10 @@ std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
 TEST_P(StaleSynchronousWorkers, AreNeverFurtherAheadThanAllowed) {
   TrainingRuns runs;
   const int workers = 4;
-  runs.train(parameter_servers({.workers = workers, .servers = 1}),
-             kSmall + Arguments{"--consistency", "ssp", "--max-staleness",
-                                std::to_string(GetParam()), "--steps", "400", "--service-time",
-                                "exponential:2", "--record", runs / "order"});
+  runs.train(
+      parameter_servers({.workers = workers, .servers = 1}),
+      kSmall + as_words("--consistency ssp --max-staleness", std::to_string(GetParam()),
+                        "--steps 400 --service-time exponential:2 --record", runs / "order"));
   const auto record = ps::read_order_record(runs / "order.shard0");
   const std::uint64_t lead = largest_lead(record, workers);
   EXPECT_LE(lead, static_cast<std::uint64_t>(GetParam()));
@@ -133,8 +132,9 @@ TEST_P(Digits, AreLearntInAnEpoch) {
   // decide the measured accuracy.
   const auto summary = runs.summary_of(
       parameter_servers({.workers = 4, .servers = 2}),
-      GetParam() + Arguments{"--model", "mnist-cnn", "--data", "digits", "--epochs", "1",
-                             "--lr-schedule", "cosine", "--cache-dir", SYNCOPATE_TEST_CACHE});
+      GetParam() +
+          as_words("--model mnist-cnn --data digits --epochs 1 --lr-schedule cosine --cache-dir",
+                   SYNCOPATE_TEST_CACHE));
   EXPECT_GE(summary.at("test_accuracy"), 0.95);
 }
 

@@ -16,6 +16,7 @@
 #include "tests/end_to_end/support/checkpoint_values.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -35,15 +36,14 @@ struct Network {
 std::ostream& operator<<(std::ostream& out, const Network& network) { return out << network.name; }
 
 const std::vector<Network> kNetworks = {
-    {"Mlp",
-     {"--model", "mlp", "--data", "synthetic:1x28x28:10:240", "--batch-size-per-replica", "24",
-      "--steps", "25", "--eval-every", "1", "--optimizer", "adam"}},
+    {"Mlp", as_words("--model mlp --data synthetic:1x28x28:10:240 --batch-size-per-replica 24 "
+                     "--steps 25 --eval-every 1 --optimizer adam")},
     {"MnistCnn",
-     {"--model", "mnist-cnn", "--data", "synthetic:1x28x28:10:96", "--batch-size-per-replica", "16",
-      "--steps", "10", "--eval-every", "1", "--optimizer", "momentum", "--learning-rate", "0.01"}},
+     as_words("--model mnist-cnn --data synthetic:1x28x28:10:96 --batch-size-per-replica 16 "
+              "--steps 10 --eval-every 1 --optimizer momentum --learning-rate 0.01")},
     {"Resnet20",
-     {"--model", "resnet20", "--data", "synthetic:3x16x16:10:96", "--batch-size-per-replica", "16",
-      "--steps", "10", "--eval-every", "1", "--optimizer", "momentum", "--learning-rate", "0.01"}}};
+     as_words("--model resnet20 --data synthetic:3x16x16:10:96 --batch-size-per-replica 16 --steps "
+              "10 --eval-every 1 --optimizer momentum --learning-rate 0.01")}};
 
 class ParameterServer : public testing::TestWithParam<Network> {};
 
@@ -112,9 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Each, ParameterServer, testing::ValuesIn(kNetworks),
                          [](const auto& parameters) { return std::string(parameters.param.name); });
 
 Arguments momentum_run(int steps, const fs::path& folder) {
-  return {"--model",          "mlp",          "--data",  "synthetic:1x28x28:10:2400",
-          "--optimizer",      "momentum",     "--steps", std::to_string(steps),
-          "--checkpoint-dir", folder.string()};
+  return as_words("--model mlp --data synthetic:1x28x28:10:2400 --optimizer momentum --steps",
+                  std::to_string(steps), "--checkpoint-dir", folder.string());
 }
 const Arguments kBatchOfOne{"--batch-size-per-replica", "24"};
 
@@ -246,18 +245,10 @@ TEST(ASynchronousJobWithBf16Values, HasTheSameBitsOverAnyTransportAndWithAnyEval
 // workers.
 TEST(ManyAsynchronousWorkers, ResumeWithTheRunningStatisticsOfACheckpoint) {
   TrainingRuns runs;
-  const Arguments what{"--model",
-                       "resnet20",
-                       "--data",
-                       "synthetic:3x16x16:10:192",
-                       "--optimizer",
-                       "momentum",
-                       "--batch-size-per-replica",
-                       "16",
-                       "--eval-every",
-                       "1000",
-                       "--checkpoint-dir",
-                       runs / "ck"};
+  const Arguments what = as_words(
+      "--model resnet20 --data synthetic:3x16x16:10:192 --optimizer momentum "
+      "--batch-size-per-replica 16 --eval-every 1000 --checkpoint-dir",
+      runs / "ck");
   const auto before =
       runs.summary_of(one_device(), what + Arguments{"--steps", "96", "--learning-rate", "0.01"});
   ASSERT_GE(before.at("test_accuracy"), 0.95);
@@ -271,7 +262,7 @@ TEST(ManyAsynchronousWorkers, ResumeWithTheRunningStatisticsOfACheckpoint) {
 TEST(AMetricsFile, OfAnEarlierRunIsEmptiedByANewRunAndContinuedByAResumedOne) {
   TrainingRuns runs;
   const Arguments run =
-      Arguments{"--model", "mlp", "--data", "synthetic:1x8x8:4:256", "--metrics", runs / "m.jsonl"};
+      as_words("--model mlp --data synthetic:1x8x8:4:256 --metrics", runs / "m.jsonl");
   const auto where = parameter_servers({.workers = 2, .servers = 1});
   for (const char* folder : {"first", "second"}) {
     runs.train(where, run + Arguments{"--steps", "6", "--checkpoint-dir", runs / folder});

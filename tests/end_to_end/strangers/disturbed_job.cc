@@ -8,7 +8,8 @@
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -23,28 +24,14 @@ Arguments with_usual_file_limit(const Arguments& command) {
 }
 
 Arguments training_of(int steps) {
-  return {"--model",
-          "mlp",
-          "--data",
-          "synthetic:1x28x28:10:960",
-          "--steps",
-          std::to_string(steps),
-          "--batch-size-per-replica",
-          "24",
-          "--transport",
-          "tcp",
-          "--threads",
-          "1",
-          "--seed",
-          "7",
-          "--no-progress",
-          "--rendezvous-timeout",
-          "180"};
+  return as_words("--model mlp --data synthetic:1x28x28:10:960 --steps", std::to_string(steps),
+                  "--batch-size-per-replica 24 --transport tcp --threads 1 --seed 7 --no-progress "
+                  "--rendezvous-timeout 180");
 }
 
 DisturbedJob::DisturbedJob(const Arguments& where, const DisturbedJobOptions& options)
     : where_(where), options_(options) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   Programs programs;
   programs.push_back(std::make_unique<RunningProgram>(
@@ -56,7 +43,7 @@ DisturbedJob::DisturbedJob(const Arguments& where, const DisturbedJobOptions& op
 DisturbedJob::DisturbedJob(const ServedBy& roles, const Arguments& flags,
                            const DisturbedJobOptions& options)
     : where_(parameter_servers(roles, flags)), options_(options) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   const Port rendezvous(false);
   Programs programs;
@@ -87,8 +74,8 @@ DisturbedJob::DisturbedJob(const ServedBy& roles, const Arguments& flags,
 
 Arguments DisturbedJob::disturbed_training(const std::filesystem::path& metrics) const {
   return training_of(options_.steps) +
-         Arguments{"--service-time", "constant:" + std::to_string(options_.milliseconds_per_step),
-                   "--metrics", metrics};
+         as_words("--service-time", "constant:" + std::to_string(options_.milliseconds_per_step),
+                  "--metrics", metrics);
 }
 
 void DisturbedJob::finish(const Programs& programs, Strangers& strangers,
@@ -123,11 +110,10 @@ void DisturbedJob::expect_attempts(std::initializer_list<const char*> kinds) con
 }
 
 std::string weights_hash_without_strangers(const Arguments& where, int steps) {
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   const ProgramResult result =
-      run_syncopate(where + training_of(steps) + Arguments{"--metrics", metrics});
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+      successful(run_syncopate(where + training_of(steps) + Arguments{"--metrics", metrics}));
   return result.exit_code == 0 ? summary_of(metrics).at("weights_hash").dump() : "no result";
 }
 

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
-#include <string>
 
 #include "tests/end_to_end/strangers/disturbed_job.h"
 

@@ -8,8 +8,9 @@
 #include "tests/end_to_end/strangers/strangers.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
-#include "tests/end_to_end/support/scratch_dir.h"
 #include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -24,22 +25,19 @@ TEST(SynchronousServers, TrainTheSameWeightsAmongStrangers) {
 // The ports of a ring are open for a moment only: rank 0 waits for rank 1 among strangers.
 TEST(Rendezvous, IsReachedAmongStrangers) {
   const Port port(false);
-  const ScratchDir scratch;
+  const TemporaryFolder scratch;
   const auto metrics = scratch / "m.jsonl";
   const auto task = [&](const std::string& rank) {
     return with_usual_file_limit(syncopate_command(
-        Arguments{"train", "--strategy", "multi-worker-mirrored", "--rank", rank, "--world-size",
-                  "2", "--rendezvous", port.endpoint(), "--metrics", metrics} +
+        as_words("train --strategy multi-worker-mirrored --rank", rank,
+                 "--world-size 2 --rendezvous", port.endpoint(), "--metrics", metrics) +
         training_of(20)));
   };
   RunningProgram first(task("0"));
   Strangers strangers({first.pid()}, {});
   EXPECT_TRUE(strangers.await_first_round());
   RunningProgram second(task("1"));
-  for (RunningProgram* const program : {&second, &first}) {
-    const ProgramResult result = program->wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-  }
+  for (RunningProgram* const program : {&second, &first}) successful(program->wait());
   strangers.stop();
   EXPECT_GE(strangers.attempts().at("idle connections"), 1000);
   EXPECT_EQ(summary_of(metrics).at("weights_hash").dump(),

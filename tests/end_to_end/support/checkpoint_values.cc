@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 

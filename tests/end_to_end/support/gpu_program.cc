@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "tests/support/as_words.h"
+
 namespace syncopate::test {
 
 bool is_emulated() { return !std::string_view(SYNCOPATE_EMULATED_MODULE).empty(); }
@@ -14,8 +16,8 @@ std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
   if (is_emulated()) {
     // The loader finds the emulated module first, because LD_LIBRARY_PATH begins with its folder.
     // CUDA_VISIBLE_DEVICES is unset because it lists real GPUs.
-    command = {"/usr/bin/env", "-u", "CUDA_VISIBLE_DEVICES",
-               std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};
+    command = as_words("/usr/bin/env -u CUDA_VISIBLE_DEVICES",
+                       std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE);
     command = command + emulation;
   }
   return command + syncopate_command(arguments);
@@ -23,7 +25,7 @@ std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
 
 ProgramResult run_on_gpus(const std::vector<std::string>& arguments,
                           const std::vector<std::string>& emulation) {
-  return RunningProgram(gpu_program(arguments, emulation)).wait();
+  return run_program(gpu_program(arguments, emulation));
 }
 
 std::string why_fewer_gpus_than(std::size_t wanted) {

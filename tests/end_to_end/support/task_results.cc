@@ -8,15 +8,14 @@
 
 #include "tests/end_to_end/support/end_timer.h"
 #include "tests/end_to_end/support/role_processes.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 
 std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& commands) {
   std::vector<std::unique_ptr<RunningProgram>> running;
   running.reserve(commands.size());
-  for (const auto& command : commands) {
-    running.push_back(std::make_unique<RunningProgram>(command));
-  }
+  for (const auto& command : commands) running.push_back(std::make_unique<RunningProgram>(command));
   std::vector<ProgramResult> results;
   results.reserve(running.size());
   for (const auto& program : running) results.push_back(program->wait());
@@ -32,7 +31,7 @@ void expect_one_line(const ProgramResult& result, const std::vector<std::string>
   }
   EXPECT_EQ(lines, 1U) << result.err;
   for (const std::string& word : words) {
-    EXPECT_NE(result.err.find(word), std::string::npos) << word << " in: " << result.err;
+    EXPECT_TRUE(contains(result.err, word)) << word << " in: " << result.err;
   }
 }
 
@@ -47,7 +46,7 @@ void expect_all_name(const ProgramResult& launch, int failed, int workers) {
     if (i == failed) continue;
     const std::string line = line_of_worker(launch, i);
     EXPECT_FALSE(line.empty()) << "worker " << i << " says nothing:\n" << launch.err;
-    EXPECT_NE(line.find("rank " + std::to_string(failed) + " (host "), std::string::npos) << line;
+    EXPECT_TRUE(contains(line, "rank " + std::to_string(failed) + " (host "));
   }
 }
 

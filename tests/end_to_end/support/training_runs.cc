@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate::test {
 namespace {
@@ -15,35 +16,26 @@ std::string metrics_name(int run) { return "metrics" + std::to_string(run) + ".j
 }  // namespace
 
 Arguments parameter_servers(const ServedBy& roles, const Arguments& more) {
-  return Arguments{"launch",
-                   "--workers",
-                   std::to_string(roles.workers),
-                   "--servers",
-                   std::to_string(roles.servers),
-                   "--",
-                   "train",
-                   "--strategy",
-                   "parameter-server"} +
+  return as_words("launch --workers", std::to_string(roles.workers), "--servers",
+                  std::to_string(roles.servers), "-- train --strategy parameter-server") +
          more;
 }
 
 Arguments one_device() { return {"train", "--strategy", "one-device"}; }
 
 Arguments mirrored(int replicas) {
-  return {"train",          "--strategy", "mirrored", "--replicas", std::to_string(replicas),
-          "--share-devices"};
+  return as_words("train --strategy mirrored --replicas", std::to_string(replicas),
+                  "--share-devices");
 }
 
 Arguments multi_worker(int workers) {
-  return {"launch", "--workers",  std::to_string(workers), "--",
-          "train",  "--strategy", "multi-worker-mirrored"};
+  return as_words("launch --workers", std::to_string(workers),
+                  "-- train --strategy multi-worker-mirrored");
 }
 
 Arguments few_steps(int steps) {
-  return {
-      "--batch-size",  "24",     "--steps", std::to_string(steps), "--threads", "1",
-      "--no-progress", "--seed", "7",       "--optimizer",         "momentum",  "--learning-rate",
-      "0.01"};
+  return as_words("--batch-size 24 --steps", std::to_string(steps),
+                  "--threads 1 --no-progress --seed 7 --optimizer momentum --learning-rate 0.01");
 }
 
 void expect_same_bits_under_synchronous_strategies(
@@ -53,19 +45,16 @@ void expect_same_bits_under_synchronous_strategies(
       hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, what);
   EXPECT_NE(expected, "");
   EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, what), expected);
-  EXPECT_EQ(
-      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
-              what),
-      expected);
-  EXPECT_EQ(hash_of({"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
-                     "parameter-server"},
+  EXPECT_EQ(hash_of(as_words("launch --workers 2 -- train --strategy multi-worker-mirrored"), what),
+            expected);
+  EXPECT_EQ(hash_of(as_words("launch --workers 2 --servers 1 -- train --strategy parameter-server"),
                     what + Arguments{"--consistency", "sync"}),
             expected);
 }
 
 ProgramResult TrainingRuns::train(const Arguments& where, const Arguments& what) {
-  const Arguments common{
-      "--threads", "1", "--no-progress", "--seed", "7", "--metrics", dir_ / metrics_name(++runs_)};
+  const Arguments common =
+      as_words("--threads 1 --no-progress --seed 7 --metrics", dir_ / metrics_name(++runs_));
   ProgramResult result = run_syncopate(where + common + what);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result;

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
-
-using Arguments = std::vector<std::string>;
 
 // ServedBy describes a job of `syncopate launch` with parameter servers.
 struct ServedBy {
@@ -48,7 +47,7 @@ class TrainingRuns {
   std::filesystem::path operator/(const std::string& name) const { return dir_ / name; }
 
  private:
-  ScratchDir dir_;
+  TemporaryFolder dir_;
   int runs_ = 0;
 };
 

@@ -13,7 +13,9 @@
 #include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
 #include "tests/end_to_end/support/run_program.h"
-#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::bench {
 namespace {
@@ -99,9 +101,10 @@ class PageInBrowser : public testing::TestWithParam<int> {
   // Returns the output of the browser, which can reach nothing outside this machine.
   std::string browse(const Words& arguments) const {
     test::RunningProgram browser(
-        Words{"/usr/bin/env", browser_, "--headless", "--no-sandbox", "--disable-gpu",
-              "--disable-dev-shm-usage", "--hide-scrollbars", "--proxy-server=127.0.0.1:9",
-              "--virtual-time-budget=3000", "--user-data-dir=" + (scratch_ / "profile").string()} +
+        as_words("/usr/bin/env", browser_,
+                 "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars "
+                 "--proxy-server=127.0.0.1:9 --virtual-time-budget=3000",
+                 "--user-data-dir=" + (scratch_ / "profile").string()) +
             arguments,
         kTimeout);
     return browser.wait().out;
@@ -118,9 +121,9 @@ class PageInBrowser : public testing::TestWithParam<int> {
     const std::string url = "file://" + file.string();
     const std::string seen = browse({"--dump-dom", url});
     const std::string all = "LOOKED AT " + std::to_string(plots) + " PLOTS";
-    EXPECT_NE(seen.find(all), std::string::npos) << seen;
+    EXPECT_TRUE(contains(seen, all));
     const std::string end = "FIGURES END AT ";
-    ASSERT_NE(seen.find(end), std::string::npos) << seen;
+    ASSERT_TRUE(contains(seen, end));
     const int bottom = std::atoi(seen.c_str() + seen.rfind(end) + end.size());
     EXPECT_GT(bottom, 0);
     const int screen = GetParam() > 600 ? 900 : 844;
@@ -139,7 +142,7 @@ class PageInBrowser : public testing::TestWithParam<int> {
   }
 
  private:
-  test::ScratchDir scratch_;
+  TemporaryFolder scratch_;
   std::string browser_;
 };
 

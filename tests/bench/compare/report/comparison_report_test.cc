@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,9 @@
 #include "bench/compare/report/comparison_plots.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::bench {
 namespace {
@@ -109,7 +111,7 @@ TEST(Page, NamesTheSplitThatDecidesWhenTheTargetIsReached) {
        {"Validation loss against time", "Validation accuracy, %, best of each kind",
         "evaluated once on the test set of 256 samples, after training; the target is judged on "
         "the validation set"}) {
-    EXPECT_NE(html.find(text), std::string::npos) << text;
+    EXPECT_TRUE(contains(html, text));
   }
 }
 
@@ -185,16 +187,12 @@ TEST(Plots, DrawAThinLinePerSeedAndAThickMean) {
 TEST(Page, NeedsNoNetworkAndNoScript) {
   const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   EXPECT_EQ(count_of(html, "http"), count_of(html, "xmlns=\"http://www.w3.org/2000/svg\""));
-  EXPECT_EQ(html.find("<script"), std::string::npos);
-  EXPECT_EQ(html.find("@import"), std::string::npos);
-  EXPECT_EQ(html.find("src="), std::string::npos);
-  EXPECT_EQ(html.find("url("), std::string::npos);
+  EXPECT_TRUE(lacks(html, "<script", "@import", "src=", "url("));
 }
 
 TEST(Page, EscapesLabelsAndReasons) {
-  EXPECT_NE(html_page(with_everything({"mirrored", kMarkup}))
-                .find("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;co&#39;"),
-            std::string::npos);
+  EXPECT_TRUE(contains(html_page(with_everything({"mirrored", kMarkup})),
+                       "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;co&#39;"));
 }
 
 TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
@@ -206,14 +204,14 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
   EXPECT_LT(html.find("<p class=\"v\">"), html.find("<figure"));
   EXPECT_LT(html.find("<figure"), html.find("<table"));
   EXPECT_LT(html.find("Seconds to 95 % accuracy"), html.find("<dl>"));
-  EXPECT_NE(html.find("node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today"), std::string::npos);
-  EXPECT_NE(html.find("2 workers of 3 threads shared 2 CPUs"), std::string::npos);
+  EXPECT_TRUE(contains(html, "node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today",
+                       "2 workers of 3 threads shared 2 CPUs"));
 }
 
 TEST(Page, LeavesOutPlotsWithoutData) {
   const std::string html =
       html_page(made_up_comparison({ComparedVariant{"a", 1, {pending_run()}}}));
-  EXPECT_EQ(html.find("class=\"plot\""), std::string::npos);
+  EXPECT_FALSE(contains(html, "class=\"plot\""));
   EXPECT_EQ(flaw_in_xml(html), "");
 }
 
@@ -221,16 +219,12 @@ TEST(Page, LeavesOutNaN) {
   Comparison comparison = made_up_comparison({ComparedVariant{
       "diverged", 1, {made_up_run(1, {0.1, NAN, 0.1}, 0.1), made_up_run(2, {NAN, NAN}, 0.1)}}});
   const std::string html = html_page(comparison);
-  EXPECT_EQ(html.find("nan"), std::string::npos);
-  EXPECT_EQ(html.find("inf"), std::string::npos);
+  EXPECT_TRUE(lacks(html, "nan", "inf"));
   EXPECT_EQ(flaw_in_xml(html), "");
 }
 
 class ComparisonReport : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directory(dir_); }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   // Returns the files below the folder with their contents.
   std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> texts;
@@ -243,8 +237,7 @@ class ComparisonReport : public testing::Test {
     return texts;
   }
 
-  const std::filesystem::path dir_ =
-      std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
+  const TemporaryFolder dir_;
 };
 
 TEST_F(ComparisonReport, HasThePageItsPlotsAndFilesOfData) {
@@ -253,12 +246,12 @@ TEST_F(ComparisonReport, HasThePageItsPlotsAndFilesOfData) {
   std::vector<std::string> names;
   auto texts = files();
   for (const auto& [name, text] : texts) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "curves.csv", "plots/accuracy-samples.svg", "plots/accuracy-seconds.svg",
-                       "plots/accuracy.svg", "plots/bytes.svg", "plots/communication.svg",
-                       "plots/loss-samples.svg", "plots/loss-seconds.svg", "plots/staleness.svg",
-                       "plots/throughput.svg", "plots/time.svg", "plots/worker-time.svg",
-                       "report.html", "runs.csv", "staleness.csv", "workers.csv"}));
+  EXPECT_EQ(
+      names,
+      as_words("curves.csv plots/accuracy-samples.svg plots/accuracy-seconds.svg "
+               "plots/accuracy.svg plots/bytes.svg plots/communication.svg plots/loss-samples.svg "
+               "plots/loss-seconds.svg plots/staleness.svg plots/throughput.svg plots/time.svg "
+               "plots/worker-time.svg report.html runs.csv staleness.csv workers.csv"));
   EXPECT_EQ(texts["report.html"], html_page(comparison));
   for (const std::string& name : names) {
     if (name == "report.html") continue;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,9 @@
 #include "bench/compare/report/summary.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -102,13 +104,11 @@ TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
 class ComparisonFolder : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(dir_ / "runs"); }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(dir_ / name) << text;
   }
 
-  const std::filesystem::path dir_ =
-      std::filesystem::temp_directory_path() / ("syncopate_comparison_" + std::to_string(getpid()));
+  const TemporaryFolder dir_;
 };
 
 TEST_F(ComparisonFolder, IsReadWithItsRuns) {
@@ -171,10 +171,9 @@ TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
   const auto derived = nlohmann::json::parse(kept).at("derived_target");
   EXPECT_EQ(derived.at("baseline"), "one");
   EXPECT_DOUBLE_EQ(derived.at("accuracy").get<double>(), 0.539);
-  EXPECT_NE(
-      setting_sentence(outcome_of("", comparison)).find("; target 53.9 %, 98 % of the best of one"),
-      std::string::npos);
-  EXPECT_NE(runs_csv(comparison).find(",0.539,one,"), std::string::npos);
+  EXPECT_TRUE(contains(setting_sentence(outcome_of("", comparison)),
+                       "; target 53.9 %, 98 % of the best of one"));
+  EXPECT_TRUE(contains(runs_csv(comparison), ",0.539,one,"));
 }
 
 TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
@@ -265,12 +264,8 @@ TEST_F(ComparisonFolder, WithoutAValidDescriptionIsAnErrorThatNamesTheFile) {
   for (const char* text :
        {"{", "[]", R"({"clock":"real"})", R"({"clock":"broken","variants":[]})"}) {
     write("comparison.json", text);
-    try {
-      read_comparison(dir_);
-      ADD_FAILURE() << text;
-    } catch (const FileError& error) {
-      EXPECT_NE(std::string(error.what()).find("comparison.json"), std::string::npos);
-    }
+    EXPECT_TRUE(contains(message_of<FileError>([&] { read_comparison(dir_); }), "comparison.json"))
+        << text;
   }
 }
 

@@ -2,7 +2,6 @@
 // counts what their reports claim.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
 #include <iostream>
 #include <random>

@@ -1,19 +1,19 @@
 // Tests that comparisons can read the metrics lines that the trainer writes.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 
 #include "bench/compare/report/run_result.h"
+#include "tests/support/temporary_folder.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 namespace {
 
 TEST(TrainerLines, CanBeRead) {
-  const auto file =
-      std::filesystem::temp_directory_path() / ("syncopate_lines_" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const auto file = folder / "lines";
   std::ofstream(file) << R"({"event":"run","label":"async","seed":1,"workers":2})"
                       << "\n";
   {
@@ -24,7 +24,6 @@ TEST(TrainerLines, CanBeRead) {
     metrics->write(Summary{.steps = 2, .samples = 64, .weights_hash = "cafe"});
   }
   const auto run = read_run(file);
-  std::filesystem::remove(file);
   ASSERT_TRUE(run.has_value());
   EXPECT_TRUE(std::isnan(run->training.at(0).loss));
   EXPECT_EQ(run->curve.at(0).samples, 64);

@@ -11,6 +11,7 @@
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/terminal_report.h"
 #include "tests/bench/compare/report/made_up.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::bench {
 namespace {
@@ -213,8 +214,8 @@ TEST(Outcome, OfABusyMachineHasNoAnswer) {
   const Outcome outcome = outcome_of("", std::move(comparison));
   EXPECT_EQ(verdict_sentence(outcome), "No answer: other programs used up to 29 % of the CPUs.");
   EXPECT_EQ(outcome.cells[1].state, RowState::kBusy);
-  EXPECT_NE(time_figure(outcome, FigureForm::kWide).file().find("<circle"), std::string::npos);
-  EXPECT_NE(accuracy_figure(outcome, FigureForm::kWide).file().find("<circle"), std::string::npos);
+  EXPECT_TRUE(contains(time_figure(outcome, FigureForm::kWide).file(), "<circle"));
+  EXPECT_TRUE(contains(accuracy_figure(outcome, FigureForm::kWide).file(), "<circle"));
 }
 
 TEST(Outcome, SaysWhichVariantsEndedLessAccurate) {
@@ -233,8 +234,8 @@ TEST(Outcome, OfATargetReachedAtTheStartHasNoTime) {
   }
   const Outcome outcome = outcome_of("", std::move(comparison));
   EXPECT_EQ(outcome.cells[1].ratio, 0.0);
-  EXPECT_NE(time_figure(outcome, FigureForm::kWide).file().find("<circle"), std::string::npos);
-  EXPECT_NE(accuracy_figure(outcome, FigureForm::kWide).file().find("<circle"), std::string::npos);
+  EXPECT_TRUE(contains(time_figure(outcome, FigureForm::kWide).file(), "<circle"));
+  EXPECT_TRUE(contains(accuracy_figure(outcome, FigureForm::kWide).file(), "<circle"));
 }
 
 // The answer is understood at a glance: 180 words in all for four rows, the verdict in 30.

@@ -1,12 +1,14 @@
 #include "bench/compare/report/run_result.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -33,16 +35,11 @@ class RunFile : public testing::Test {
     return read_run(file_);
   }
   std::string error_of(const std::string& text) const {
-    try {
-      read(text);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<FileError>([&] { read(text); });
   }
 
-  const std::filesystem::path file_ =
-      std::filesystem::temp_directory_path() / ("syncopate_run_" + std::to_string(getpid()));
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "run";
 };
 
 TEST_F(RunFile, IsReadCompletely) {
@@ -154,7 +151,7 @@ TEST_F(RunFile, HasTheTimeThatEarlierEvaluationsPausedTraining) {
 TEST_F(RunFile, FailsIfItsEvaluationsGoBackInTime) {
   const auto run = read(kHead + eval_at(10, 0.6, 100) + eval_at(20, 0.169, 100) + kSummary);
   ASSERT_TRUE(run->failure.has_value());
-  EXPECT_NE(run->failure->find("step 20"), std::string::npos) << *run->failure;
+  EXPECT_TRUE(contains(*run->failure, "step 20"));
 }
 
 TEST_F(RunFile, HasNoResultIfTheRunWasInterrupted) {
@@ -173,17 +170,13 @@ TEST_F(RunFile, MayLackTheLastEndOfLine) {
 
 TEST_F(RunFile, ThatIsMalformedIsAnErrorNamingFileAndLine) {
   const std::string place = file_.string() + ", line 2: ";
-  EXPECT_NE(error_of(kHead + "{\"event\":\n" + kSummary).find(place + "is not JSON"),
-            std::string::npos);
-  EXPECT_NE(error_of(kHead + "[1]\n" + kSummary).find(place + "is not an object"),
-            std::string::npos);
-  EXPECT_NE(error_of(kHead + R"({"event":"eval","step":1})" + "\n")
-                .find(place + "has no \"trained_samples\""),
-            std::string::npos);
-  EXPECT_NE(
-      error_of(kHead + R"({"event":"failure","reason":3})" + "\n").find(place + "\"reason\" is 3"),
-      std::string::npos);
-  EXPECT_NE(error_of(kEval).find("line 1: the first line is not"), std::string::npos);
+  EXPECT_TRUE(contains(error_of(kHead + "{\"event\":\n" + kSummary), place + "is not JSON"));
+  EXPECT_TRUE(contains(error_of(kHead + "[1]\n" + kSummary), place + "is not an object"));
+  EXPECT_TRUE(contains(error_of(kHead + R"({"event":"eval","step":1})" + "\n"),
+                       place + "has no \"trained_samples\""));
+  EXPECT_TRUE(contains(error_of(kHead + R"({"event":"failure","reason":3})" + "\n"),
+                       place + "\"reason\" is 3"));
+  EXPECT_TRUE(contains(error_of(kEval), "line 1: the first line is not"));
 }
 
 TEST_F(RunFile, ThatIsMissingIsAnError) { EXPECT_THROW(read_run(file_), FileError); }

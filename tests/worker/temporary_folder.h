@@ -1,4 +1,0 @@
-// The folder of tests is in tests/support.
-#pragma once
-
-#include "tests/support/temporary_folder.h"
