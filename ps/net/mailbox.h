@@ -26,14 +26,15 @@ class Mailbox {
   }
   // Wakes the receiver without a value.
   void wake() noexcept {
-    // In this order: take() must find the flag set, or soon set, while the descriptor is readable.
-    wake_.notify();
     is_awake_ = true;
+    wake_.notify();
   }
-  // Returns the values that were posted since the last call, in order. Costs no system call when
-  // there are none.
+  // Returns whether take() may return values, without a system call. A receiver that finds the
+  // descriptor readable must call take() in any case.
+  bool is_awake() const noexcept { return is_awake_; }
+  // Returns the values that were posted since the last call, in order.
   std::vector<T> take() {
-    if (!is_awake_.exchange(false)) return {};
+    is_awake_ = false;
     wake_.clear();
     const std::lock_guard lock(mutex_);
     return std::exchange(values_, {});

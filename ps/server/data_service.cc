@@ -122,10 +122,10 @@ void DataService::run(const std::stop_token& stop) {
     // descriptor reports: so poll() has a timeout.
     poll(polled.data(), polled.size(),
          socket_->queued_bytes() > 0 ? static_cast<int>(kSendInterval.count()) : -1);
-    run_posted();
+    run_posted(polled.front().revents != 0);
     while (auto message = socket_->receive()) {
       on_message(*message);
-      run_posted();
+      run_posted(false);
       if (socket_->queued_bytes() > 0) socket_->flush();
     }
     socket_->flush();
@@ -134,10 +134,12 @@ void DataService::run(const std::stop_token& stop) {
   }
 }
 
-void DataService::run_posted() {
-  const auto tasks = queue_.take();
-  requests_->take_events();
-  for (const auto& task : tasks) task();
+void DataService::run_posted(bool is_readable) {
+  if (is_readable || queue_.is_awake()) {
+    const auto tasks = queue_.take();
+    requests_->take_events();
+    for (const auto& task : tasks) task();
+  }
   requests_->release_retired();
 }
 

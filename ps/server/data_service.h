@@ -90,7 +90,8 @@ class DataService {
  private:
   void open_socket();
   void run(const std::stop_token& stop);
-  void run_posted();
+  // is_readable: poll() has found the queue readable.
+  void run_posted(bool is_readable);
   void on_message(wire::Received& message);
   void on_hello(wire::Received& message, const wire::DataHelloT& hello);
   // Returns whether the worker's shared memory is being mapped; the worker is welcome after that.
