@@ -171,13 +171,11 @@ Json comparison_of(const Json& head) {
   return comparison;
 }
 
-// Returns how two comparisons differ, in words. Properties that one of them does not say are equal:
-// earlier versions recorded fewer.
+// Returns how two comparisons differ, in words.
 std::string difference_of_comparisons(const Json& found, const Json& wanted) {
   for (const Condition& condition : kOfComparison) {
-    if (!found.contains(condition.key) || !wanted.contains(condition.key)) continue;
-    const Json& was = found.at(condition.key);
-    const Json& is = wanted.at(condition.key);
+    const Json was = value_at(found, condition.key);
+    const Json is = value_at(wanted, condition.key);
     if (was == is) continue;
     const auto words = [](const Json& value) {
       return value.is_null() ? "derived" : words_of(value);  // of a target
@@ -193,7 +191,8 @@ std::string difference_in(const fs::path& dir, const std::vector<Head>& heads,
                           const std::vector<Head>& planned) {
   const Json wanted = comparison_of(planned.front().line);
   const Json found = comparison_in(dir);
-  std::string difference = difference_of_comparisons(found, wanted);
+  std::string difference;
+  if (!found.empty()) difference = difference_of_comparisons(found, wanted);  // it may be missing
   if (!difference.empty()) return difference;
   const std::set<std::string> planned_files = files_of(planned);
   for (const std::string& file : files_listed_in(found)) {
@@ -314,12 +313,6 @@ Json comparison_of_heads(const std::vector<Head>& heads) {
     }
     variant->at("runs").push_back("runs/" + head.file);
   }
-  if (!comparison.contains("trouble")) {  // of an earlier version: the faults of the run with most
-    const auto trouble = [](const Head& head) { return value_at(head.line, "trouble"); };
-    const Json most = trouble(*std::ranges::max_element(
-        heads, {}, [&](const Head& head) { return trouble(head).size(); }));
-    comparison["trouble"] = most.empty() ? "" : words_of(most);
-  }
   if (!rules.empty()) comparison["learning_rate_rule"] = rule_of_all(rules);
   comparison["variants"] = variants;
   return comparison;
@@ -422,7 +415,7 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
   if (heads.empty()) return;  // reading comparison.json reports the error
   for (const Head& head : heads) {
     const std::string file = (dir / "runs" / head.file).string();
-    for (const char* key : {"label", "seed", "workers", "clock"}) {
+    for (const char* key : {"label", "seed", "workers", "clock", "variant", "comparison"}) {
       if (head.line.contains(key)) continue;
       throw FileError(fmt::format("{}: the first line has no \"{}\"; remove the file", file, key));
     }
@@ -435,19 +428,14 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
         (dir / "runs" / heads.front().file).string(), head.file, difference));
   }
   std::ranges::stable_sort(heads, {}, [](const Head& head) {
-    const Json variant = head.line.value("variant", Json::object());
-    return std::tuple(variant.value("row", std::numeric_limits<int>::max()),
+    return std::tuple(head.line.at("variant").value("row", std::numeric_limits<int>::max()),
                       head.line.at("seed").get<std::uint64_t>());
   });
   Json comparison = comparison_of_heads(heads);
   comparison["machines"] = machines_of_runs(dir, heads);
   write_json(dir, comparison);
-  out << fmt::format("comparison.json was missing and was made from the {} in {}{}{}\n",
+  out << fmt::format("comparison.json was missing and was made from the {} in {}{}\n",
                      count_text(static_cast<int>(heads.size()), "run"), (dir / "runs").string(),
-                     comparison.contains("target_accuracy")
-                         ? ""
-                         : ", which lack the target accuracy, so no time to it is compared; "
-                           "add \"target_accuracy\" to comparison.json",
                      gaps_words(heads, comparison.at("variants").size()));
 }
 

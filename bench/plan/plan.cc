@@ -94,10 +94,6 @@ ps::Placement placement_of(const Graph& graph, int servers) {
                              {.servers = servers, .message_bytes = kMessageBytes});
 }
 
-// The algorithms that are shown beside the ring.
-constexpr std::array kWhatIf = {AllReduce::kHalvingDoubling, AllReduce::kTree,
-                                AllReduce::kHierarchical};
-
 // Throws UsageError for a cut that no variant has.
 void require_cut_variant(const PlanOptions& options,
                          const std::vector<std::vector<Variant>>& variants) {
@@ -271,34 +267,17 @@ class Planner {
         continue;
       }
       try {
-        add_row(variant, AllReduce::kRing);
+        add_row(variant);
       } catch (const UsageError& error) {
         if (!variant.has_stages()) throw;
         plan_.left_out.emplace_back(error.what());  // the network has too few places to cut
       }
     }
-    for (const AllReduce what_if : kWhatIf) add_what_if_rows(variants, what_if);
   }
 
-  // Adds rows of a job that would sum with an algorithm that this program does not have.
-  void add_what_if_rows(const std::vector<Variant>& variants, AllReduce what_if) {
-    if (what_if == AllReduce::kHierarchical && options_.workers_per_machine == 1) return;
-    for (Variant variant : variants) {
-      if (variant.row().tasks != StrategyRow::Tasks::kMany ||
-          variant.workers < kFewestWhatIfWorkers) {
-        continue;
-      }
-      variant.label += fmt::format(" ({})", name_of(what_if));
-      add_row(variant, what_if);
-    }
-  }
-
-  void add_row(const Variant& variant, AllReduce all_reduce) {
+  void add_row(const Variant& variant) {
     TimingOptions timing = timing_of(variant, plan_.server_bytes, faults_, options_.seed);
     timing.gradients = options_.gradients;
-    timing.all_reduce = {.algorithm = all_reduce,
-                         .ranks_per_machine = options_.workers_per_machine,
-                         .inside = kInsideMachine};
     timing.server_bytes_per_second = plan_.server.bytes_per_second();
     std::vector<Stage> stages;
     if (variant.has_stages()) {
@@ -306,10 +285,7 @@ class Planner {
                              fmt::format("{} with {}", variant.label, variant.workers));
       timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
     }
-    PlanRow row{.variant = variant,
-                .all_reduce = all_reduce,
-                .timing = simulate_timing(timing),
-                .target = std::nullopt};
+    PlanRow row{.variant = variant, .timing = simulate_timing(timing), .target = std::nullopt};
     row.samples_per_second = samples_per_second(row.timing);
     if (timing.pipeline) {
       row.pipeline = plan_stages(stages, *timing.pipeline, options_.batch_size_per_replica, slots_,
@@ -317,7 +293,7 @@ class Planner {
     }
     row.speed_up = row.samples_per_second / plan_.one_worker_samples_per_second;
     row.efficiency = row.speed_up / variant.workers;
-    if (options_.time_to_target && variant.workers <= kMostTrainedWorkers && !row.is_what_if()) {
+    if (options_.time_to_target && variant.workers <= kMostTrainedWorkers) {
       row.target = time_to_target(options_, variant, faults_, data_);
     }
     plan_.rows.push_back(std::move(row));

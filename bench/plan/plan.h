@@ -48,8 +48,6 @@ struct PlanOptions {
 };
 
 inline constexpr int kMostTrainedWorkers = 64;
-// Large clusters sum with other algorithms than a ring; jobs from this size on have rows for them.
-inline constexpr int kFewestWhatIfWorkers = 16;
 // The link between two workers of one machine. Source: the all-reduce of two ranks in shared memory
 // (bench/README.md, All-reduce), which is two messages of half the size: 4 KB in 3.27 us and 64 MB
 // in 3.2 ms.
@@ -65,16 +63,12 @@ struct TargetTime {
 // A row of the plan: one strategy with one number of workers.
 struct PlanRow {
   Variant variant;
-  AllReduce all_reduce = AllReduce::kRing;
   TimingResult timing;
   double samples_per_second = 0.0;
   double speed_up = 0.0;    // relative to one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
   std::optional<PlannedPipeline> pipeline{};  // the stages of --strategy pipeline
-
-  // Whether the row shows an all-reduce that `train` does not have.
-  bool is_what_if() const noexcept { return all_reduce != AllReduce::kRing; }
 };
 
 // A prediction beside the same job in reality, both in samples per second.

@@ -94,10 +94,6 @@ json json_of(const PlanRow& row) {
                  {"peers_share", timing.peers_share},
                  {"server_share", timing.server_share},
                  {"is_too_stale", is_too_stale(row)}};
-  if (row.variant.row().variables == StrategyRow::Variables::kCopies) {
-    object["all_reduce"] = name_of(row.all_reduce);
-    object["is_what_if"] = row.is_what_if();
-  }
   if (row.pipeline) object["pipeline"] = json_of(*row.pipeline);
   if (row.target) {
     json target = {{"test_accuracy", row.target->accuracy}};
@@ -150,36 +146,7 @@ void print_measurements(std::ostream& out, const PlanOptions& options, const Pla
       << " pushes/s\n\n";
 }
 
-// Prints the lines that explain marks and names in the table.
-void print_notes(std::ostream& out, const PlanOptions& options, const Plan& plan) {
-  if (std::ranges::any_of(plan.rows, is_too_stale)) {
-    out << "! mean staleness above " << kMostStaleness << ": not recommended\n";
-  }
-  if (!std::ranges::any_of(plan.rows, &PlanRow::is_what_if)) return;
-  out << "in brackets: another all-reduce than the ring. Not implemented by train; shown because "
-         "large clusters use it.";
-  if (options.workers_per_machine > 1) {
-    out << " hierarchical: " << options.workers_per_machine << " workers per machine, links of "
-        << link_text(kInsideMachine) << " inside it.";
-  }
-  out << "\n";
-}
-
 }  // namespace
-
-std::string_view name_of(AllReduce all_reduce) {
-  switch (all_reduce) {
-    case AllReduce::kRing:
-      return "ring";
-    case AllReduce::kHalvingDoubling:
-      return "halving-doubling";
-    case AllReduce::kTree:
-      return "tree";
-    case AllReduce::kHierarchical:
-      return "hierarchical";
-  }
-  return "";
-}
 
 void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan) {
   print_measurements(out, options, plan);
@@ -191,7 +158,9 @@ void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan)
   }
   for (const PlanRow& row : plan.rows) cells.push_back(cells_of(row, options.time_to_target));
   out << format_table(cells);
-  print_notes(out, options, plan);
+  if (std::ranges::any_of(plan.rows, is_too_stale)) {
+    out << "! mean staleness above " << kMostStaleness << ": not recommended\n";
+  }
   for (const PlanRow& row : plan.rows) {
     if (!row.pipeline) continue;
     print_stages(out, row.variant.label + ", " + count_text(row.variant.workers, "worker"),

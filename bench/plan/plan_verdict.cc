@@ -36,9 +36,7 @@ bool exceeds_machine(const PlanOptions& options, const PlanRow& row) {
 }
 
 // Whether a row can be used.
-bool fits(const PlanOptions& options, const PlanRow& row) {
-  return !row.is_what_if() && !exceeds_machine(options, row);
-}
+bool fits(const PlanOptions& options, const PlanRow& row) { return !exceeds_machine(options, row); }
 
 // Returns the merit of a row; a higher merit is better, and 0 excludes the row.
 double merit(const PlanOptions& options, const PlanRow& row) {
@@ -191,8 +189,7 @@ const PlanRow* find_recommended(const PlanOptions& options, const Plan& plan) {
 
 // Whether the tasks of the row are on several machines.
 bool has_several_machines(const PlanOptions& options, const PlanRow& row) {
-  return row.variant.has_tasks() && !row.is_what_if() &&
-         row.variant.workers > options.workers_per_machine;
+  return row.variant.has_tasks() && row.variant.workers > options.workers_per_machine;
 }
 
 double samples_per_second_of_one_machine(const PlanOptions& options, const Plan& plan) {

@@ -75,8 +75,7 @@ void StepTimes::compute(State& state, std::int64_t step) const {
 
 VirtualTime StepTimes::all_reduce(State& state) const {
   const VirtualTime begin = *std::ranges::max_element(state.computed);
-  const VirtualTime time =
-      all_reduce_time(options_.all_reduce, link_, options_.workers, total_bytes_);
+  const VirtualTime time = ring_all_reduce_time(link_, options_.workers, total_bytes_);
   const std::int64_t bytes = ring_all_reduce_bytes(options_.workers, total_bytes_);
   for (std::size_t w = 0; w < state.ready.size(); ++w) {
     WorkerAccount& account = state.accounts[w];

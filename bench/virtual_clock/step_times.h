@@ -30,9 +30,8 @@ struct StepTimesOptions {
   std::vector<std::int64_t> value_bytes;  // bytes of the values on each server
   bool has_servers = false;               // false: the workers all-reduce all bytes
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
-  // The next two are set by `plan` alone. Accounts have the bytes of a ring for every algorithm.
-  AllReduceOptions all_reduce{};
-  double server_bytes_per_second = 0.0;    // of gradients that a server applies; 0: no limit
+  // Of gradients that a server applies; 0: no limit. Set by `plan` alone.
+  double server_bytes_per_second = 0.0;
   std::optional<PipelineLoad> pipeline{};  // set: each of the workers computes a stage
 };
 

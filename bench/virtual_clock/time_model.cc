@@ -1,7 +1,6 @@
 #include "bench/virtual_clock/time_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "models/base/errors.h"
@@ -10,33 +9,6 @@ namespace syncopate::bench {
 namespace {
 
 std::int64_t bytes_per_rank(std::int64_t bytes, int ranks) { return (bytes + ranks - 1) / ranks; }
-
-VirtualTime halving_doubling_time(const Link& link, int ranks, std::int64_t bytes) {
-  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
-  const int rounds = std::bit_width(static_cast<unsigned>(power)) - 1;
-  const std::int64_t sent = bytes - bytes / power;
-  VirtualTime time = 2 * (rounds * delay_of(link) + time_on_link(link, sent));
-  if (power != ranks) time += 2 * (delay_of(link) + time_on_link(link, bytes));
-  return time;
-}
-
-VirtualTime tree_time(const Link& link, int ranks, std::int64_t bytes) {
-  const int height = std::bit_width(static_cast<unsigned>(ranks - 1));
-  const VirtualTime delay = delay_of(link);
-  const VirtualTime time = time_on_link(link, bytes);
-  const VirtualTime blocks =
-      virtual_time(std::sqrt(8.0 * height * seconds_of(delay) * seconds_of(time)));
-  const VirtualTime binomial = 2 * height * (delay + time);
-  return std::min(binomial, 2 * (time + 2 * height * delay + blocks));
-}
-
-VirtualTime hierarchical_time(const AllReduceOptions& options, const Link& link, int ranks,
-                              std::int64_t bytes) {
-  const int inside = std::min(options.ranks_per_machine, ranks);
-  const int machines = (ranks + inside - 1) / inside;
-  return ring_all_reduce_time(options.inside, inside, bytes) +
-         ring_all_reduce_time(link, machines, bytes_per_rank(bytes, inside));
-}
 
 }  // namespace
 
@@ -55,21 +27,6 @@ VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes
 
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes) {
   return 2 * (ranks - 1) * bytes_per_rank(bytes, ranks);
-}
-
-VirtualTime all_reduce_time(const AllReduceOptions& options, const Link& link, int ranks,
-                            std::int64_t bytes) {
-  switch (options.algorithm) {
-    case AllReduce::kRing:
-      return ring_all_reduce_time(link, ranks, bytes);
-    case AllReduce::kHalvingDoubling:
-      return halving_doubling_time(link, ranks, bytes);
-    case AllReduce::kTree:
-      return tree_time(link, ranks, bytes);
-    case AllReduce::kHierarchical:
-      return hierarchical_time(options, link, ranks, bytes);
-  }
-  throw InternalError("an unknown algorithm of an all-reduce");
 }
 
 VirtualTime update_time(double bytes_per_second, std::int64_t bytes, std::int64_t gradients) {

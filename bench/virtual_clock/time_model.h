@@ -30,38 +30,6 @@ VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes
 // Returns the bytes that each rank sends and receives in a ring all-reduce.
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 
-// Algorithms that sum b bytes over n ranks. Only the ring is one of this program's collectives;
-// `plan` computes the others for comparison. d: delay, t: time of b bytes on a link. Adding the
-// numbers takes no time.
-enum class AllReduce : std::uint8_t {
-  kRing,
-  // Recursive halving, then recursive doubling: 2 log2(n) d + 2 (n - 1) / n t. If n is no power of
-  // two, ranks above the largest power p below n first send their bytes to another rank and at last
-  // receive the sum, which adds 2 (d + t) to the time of p ranks. Source: Thakur, Rabenseifner,
-  // Gropp 2005, "Optimization of collective communication operations in MPICH", section 4.5.
-  kHalvingDoubling,
-  // A reduction to one rank, then a broadcast, over trees of height h = ceil(log2 n). The time is
-  // the shorter of two: of one binomial tree, 2 h (d + t), and of two binary trees that each carry
-  // half of the bytes in blocks of the best size, 2 (t + 2 h d + sqrt(8 h d t)). Sources: Thakur et
-  // al. 2005 for the binomial tree. Sanders, Speck, Traeff 2009, "Two-tree algorithms for full
-  // bandwidth broadcast, reduction and scan": 2 h + 2 k steps for k blocks of each half; NCCL calls
-  // them double binary trees.
-  kTree,
-  // Each machine of g ranks reduces and scatters with a ring inside the machine, rank i of each
-  // machine sums its b / g bytes in a ring of all machines, and the machine gathers with a ring:
-  // 2 (g - 1) (d' + t' / g) inside, 2 (m - 1) (d + t / g / m) between m = ceil(n / g) machines.
-  // Source: Horovod's hierarchical all-reduce (HOROVOD_HIERARCHICAL_ALLREDUCE).
-  kHierarchical,
-};
-
-struct AllReduceOptions {
-  AllReduce algorithm = AllReduce::kRing;
-  int ranks_per_machine = 1;  // for kHierarchical
-  Link inside;                // the link of two ranks in one machine, for kHierarchical
-};
-VirtualTime all_reduce_time(const AllReduceOptions& options, const Link& link, int ranks,
-                            std::int64_t bytes);
-
 // Returns how long a server takes to update `bytes` of values from this many gradients, at a rate
 // in bytes of gradients per second; 0 for a rate of 0, which stands for no limit.
 VirtualTime update_time(double bytes_per_second, std::int64_t bytes, std::int64_t gradients);

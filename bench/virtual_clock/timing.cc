@@ -383,7 +383,6 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
                    .workers = options.workers,
                    .value_bytes = options.server_bytes,
                    .has_servers = options.has_servers,
-                   .all_reduce = options.all_reduce,
                    .server_bytes_per_second = options.server_bytes_per_second,
                    .pipeline = options.pipeline},
                   options.faults, options.seed);

@@ -23,7 +23,6 @@ struct TimingOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
   bool has_servers = false;  // false: a synchronous all-reduce
-  AllReduceOptions all_reduce{};
   ps::ConsistencyOptions consistency;
   // Bytes of the values, and of a gradient, by server; one element with all bytes for a ring.
   std::vector<std::int64_t> server_bytes;

@@ -67,13 +67,10 @@ void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
 // Returns the value of --data: the user's or the checkpoint's.
 std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& info) {
   if (!options.data.empty()) return options.data;
-  const Progress& run = info.progress;
-  if (!run.data_flag.empty()) return run.data_flag;
-  if (auto recorded = recorded_data_flag(run.data, run.data_samples)) return *std::move(recorded);
-  throw UsageError(fmt::format(
-      "checkpoint {} was trained on {} and does not record where the samples are; give --data "
-      "{}:{}",
-      info.path.string(), run.data, run.data, run.data == "synthetic" ? "CxHxW:CLASSES" : "DIR"));
+  if (!info.progress.data_flag.empty()) return info.progress.data_flag;
+  throw UsageError(
+      fmt::format("checkpoint {} was trained on {}, which a program brought along; give --data",
+                  info.path.string(), info.progress.data));
 }
 
 // Returns how pictures are read: as the flags say, by default as the checkpoint records.
@@ -117,7 +114,7 @@ void check_samples(const EvaluateOptions& options, const CheckpointInfo& info,
                    const std::string& data_flag, const DataSplits& data) {
   const std::string& recorded = info.progress.data_samples;
   const std::string samples = describe_training_samples(data);
-  if (recorded.empty() || samples == recorded) return;
+  if (samples == recorded) return;
   if (options.image.apply_exif && info.progress.apply_exif == 0 &&
       sizes_of(samples) == sizes_of(recorded)) {
     refuse_flag("--exif", info, "no --exif");
@@ -129,26 +126,18 @@ void check_samples(const EvaluateOptions& options, const CheckpointInfo& info,
 // Returns the checkpoint's own network, with the normalisation that it was trained with.
 Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
                      const std::string& data_flag, const DataSplits& data) {
-  std::optional<Graph> recorded = recorded_network(info);
-  if (!recorded) return network_for_data(info.model, data_flag, data);
-  require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(),
+  Graph recorded = recorded_network(info);
+  require_network_fits_data(recorded, "the network of checkpoint " + info.path.string(),
                             "--data " + data_flag, data);
   if (options.model.starts_with(kNetworkFile)) {
     const Graph given = network_for_data(options.model, data_flag, data,
                                          {info.progress.head, info.progress.normalize});
-    if (const std::string difference = first_difference(*recorded, given); !difference.empty()) {
+    if (const std::string difference = first_difference(recorded, given); !difference.empty()) {
       refuse_flag("--model " + options.model, info,
                   fmt::format("another network, {}, whose {}", info.model, difference));
     }
   }
-  return *std::move(recorded);
-}
-
-// Returns the names of the classes that the checkpoint records, or the data's names if their number
-// differs.
-std::vector<std::string> names_of_classes(const CheckpointInfo& info, const DataSplits& data) {
-  std::vector<std::string> names = split_class_names(info.progress.class_names);
-  return names.size() == data.class_names.size() ? names : data.class_names;
+  return recorded;
 }
 
 nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
@@ -189,7 +178,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const FileDescriptor claim = draws ? claim_curves(options.tensorboard) : FileDescriptor();
   const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
-  const std::vector<std::string> names = names_of_classes(info, data);
+  const std::vector<std::string> names = split_class_names(info.progress.class_names);
   if (draws) {
     add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion());
   }

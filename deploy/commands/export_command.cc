@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 int run_export(const ExportOptions& options, std::ostream& out) {
   const CheckpointInfo info = find_checkpoint(options.checkpoint);
-  const Graph graph = require_recorded_network(info);
+  const Graph graph = recorded_network(info);
   require_export_file(info, options.out);
   if (!options.onnx && options.out.extension() == ".onnx") {
     throw UsageError(

@@ -47,7 +47,7 @@ std::vector<double> softmax(std::span<const float> logits) {
 class Predictor {
  public:
   Predictor(const CheckpointInfo& info, const PredictOptions& options, std::ostream& out)
-      : trained_(info, require_recorded_network(info)),
+      : trained_(info, recorded_network(info)),
         batch_size_(evaluation_batch(trained_.graph, kMostSamples)),
         backend_(make_cpu_backend(options.lanes)),
         model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,

@@ -48,15 +48,6 @@ CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder) {
   return info;
 }
 
-Graph require_recorded_network(const CheckpointInfo& info) {
-  std::optional<Graph> recorded = recorded_network(info);
-  if (recorded) return *std::move(recorded);
-  throw UsageError(fmt::format(
-      "checkpoint {} does not record its network; resume it with this program for one step, which "
-      "writes a checkpoint that does",
-      info.path.string()));
-}
-
 TrainedNetwork::TrainedNetwork(const CheckpointInfo& info, const Graph& network)
     : graph(network),
       arena(graph.parameter_layout(), plan_buckets(graph.parameter_layout(), kBucketBytes)),

@@ -14,10 +14,6 @@ namespace syncopate {
 // checkpoint and names it in a log line. Throws what read_checkpoint_info() throws.
 CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder);
 
-// Returns the network that a checkpoint records. Throws UsageError if an older program wrote the
-// checkpoint and recorded none.
-Graph require_recorded_network(const CheckpointInfo& info);
-
 // The values and the running statistics of a checkpoint; the moving average of the values, if the
 // run kept one.
 struct TrainedNetwork {

@@ -29,7 +29,6 @@ namespace fs = std::filesystem;
 // Versions of the checkpoint format. Version 2 lists skipped samples; a program that reads only
 // version 1 would leave them out of training.
 constexpr std::string_view kFormatVersion = "1";
-constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
 
 // Returns the elements of tensor i, where `block` holds all tensors of the layout.
@@ -67,7 +66,7 @@ DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault
 
 // Calls visit(key, field, is_required) for each entry of a checkpoint's metadata except the format
 // version, the skipped samples, the rules and the loss scale. An entry that is not required is
-// absent if its field is empty or 0, and from the files of older programs.
+// absent if its field is empty or 0.
 template <typename Info, typename Visit>
 void for_each_entry(Info& info, const Visit& visit) {
   visit("model", info.model, true);
@@ -78,13 +77,13 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("offset", info.progress.at.position.offset, true);
   visit("data", info.progress.data, true);
   visit("seed", info.progress.seed, true);
-  visit("data_flag", info.progress.data_flag, false);
+  visit("data_flag", info.progress.data_flag, true);
   visit("split", info.progress.split, false);
   visit("head", info.progress.head, false);
   visit("normalize", info.progress.normalize, false);
-  visit("data_samples", info.progress.data_samples, false);
-  visit("samples_per_update", info.progress.samples_per_update, false);
-  visit("update_flags", info.progress.update_flags, false);
+  visit("data_samples", info.progress.data_samples, true);
+  visit("samples_per_update", info.progress.samples_per_update, true);
+  visit("update_flags", info.progress.update_flags, true);
   visit("skip_bad_records", info.progress.skip_bad_records, false);
   visit("exif", info.progress.apply_exif, false);
   visit("image_feature", info.progress.image_feature, false);
@@ -92,7 +91,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("raw_shape", info.progress.raw_shape, false);
   visit("class_names", info.progress.class_names, false);
   visit("table_columns", info.progress.table_columns, false);
-  visit("network", info.network, false);
+  visit("network", info.network, true);
 }
 
 std::string text_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
@@ -165,9 +164,10 @@ FileMetadata metadata_of(const CheckpointInfo& info) {
     metadata[key] = fmt::format("{}", value);
   });
   metadata["network_hash"] = network_hash(info.network);
-  const std::vector<ps::SampleRange>& untrained = info.progress.at.position.untrained;
-  metadata["format_version"] = untrained.empty() ? kFormatVersion : kFormatVersionWithGaps;
-  if (!untrained.empty()) metadata["untrained"] = to_json(untrained);
+  metadata["format_version"] = kFormatVersion;
+  if (const auto& untrained = info.progress.at.position.untrained; !untrained.empty()) {
+    metadata["untrained"] = to_json(untrained);
+  }
   if (const auto& rules = info.progress.at.rules; !rules.empty()) {
     metadata["rules"] = rules_text(rules);
   }
@@ -193,7 +193,7 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
   info.progress.at.position.untrained = untrained_of(file, path);
   info.progress.at.rules = rules_of(file, path);
   info.loss_scale = loss_scale_of(file, path);
-  if (!info.network.empty() && text_of(file, path, "network_hash") != network_hash(info.network)) {
+  if (text_of(file, path, "network_hash") != network_hash(info.network)) {
     throw damaged_checkpoint(path, "its network does not have the recorded hash");
   }
   info.has_average = std::ranges::any_of(file.tensors(), [](const TensorEntry& entry) {
@@ -213,7 +213,7 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
   }
 }
 
-// An unknown format version means a newer program or damage; the checksum tells which.
+// An unknown format version may be that of another program or damage; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
@@ -228,10 +228,10 @@ void check_format_version(const SafetensorsReader& file, const fs::path& path) {
     throw FileError(fault +
                     ": it was not written by this program; give a checkpoint of syncopate train");
   }
-  if (version->second == kFormatVersion || version->second == kFormatVersionWithGaps) return;
+  if (version->second == kFormatVersion) return;
   const std::string found =
-      fmt::format("checkpoint {} is of format version {}, this program reads version {} and {}",
-                  path.string(), version->second, kFormatVersion, kFormatVersionWithGaps);
+      fmt::format("checkpoint {} is of format version {}, this program reads version {}",
+                  path.string(), version->second, kFormatVersion);
   try {
     file.verify_checksum();
   } catch (const DamagedFileError& error) {
@@ -275,8 +275,8 @@ std::string first_other_shape(const SafetensorsReader& file,
 // Throws UsageError unless the checkpoint's network does the same with its parameters: two network
 // files may have the same name and parameters.
 void check_operations(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
-  const std::optional<Graph> recorded = recorded_network(info_of(file, path));
-  const std::string difference = recorded ? first_difference(*recorded, graph) : "";
+  const Graph recorded = recorded_network(info_of(file, path));
+  const std::string difference = first_difference(recorded, graph);
   if (difference.empty()) return;
   throw UsageError(fmt::format(
       "checkpoint {} has another network {} than this run: its {}; give the --model it was trained "
@@ -296,7 +296,7 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
             ? fmt::format("checkpoint {} has another network {}, or was trained on other data or "
                           "with another --image-size: {}; give {} and --data {}, with their flags",
                           path.string(), model, difference, model_flag(model),
-                          text_of(file, path, has(file, "data_flag") ? "data_flag" : "data"))
+                          text_of(file, path, "data_flag"))
             : fmt::format("checkpoint {} has another network {} than this run: {}; give the "
                           "--model and --head it was trained with, or another checkpoint",
                           path.string(), model, difference));
@@ -409,8 +409,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& file_or_folder) {
   return info_of(file, path);
 }
 
-std::optional<Graph> recorded_network(const CheckpointInfo& info) {
-  if (info.network.empty()) return std::nullopt;
+Graph recorded_network(const CheckpointInfo& info) {
   try {
     return parse_graph(info.network);
   } catch (const Error& error) {

@@ -22,10 +22,9 @@ namespace syncopate {
 // The state of a run, beside its tensors, that a resumed run needs.
 struct Progress {
   ps::RunPosition at{};
-  std::string data{};      // DataSplits::name: the data that the position is in
-  std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
-  // The fields below are empty or 0 in checkpoints of older programs.
-  std::string data_flag{};     // the value of --data, "mnist:DIR"
+  std::string data{};          // DataSplits::name: the data that the position is in
+  std::uint64_t seed = 1;      // all random numbers are functions of (seed, step, epoch, sample)
+  std::string data_flag{};     // the value of --data, "mnist:DIR"; empty: of a program's own data
   std::string split{};         // the value of --split
   std::string head{};          // --head; empty: none
   std::string normalize{};     // --normalize; empty: the data set's
@@ -46,7 +45,7 @@ struct CheckpointInfo {
   Progress progress;
   std::string model;      // name of the network, "mnist-cnn"
   std::string optimizer;  // name of the optimizer, "adam"
-  std::string network;    // the network as text (graph_text.h); empty in files of older programs
+  std::string network;    // the network as text (graph_text.h)
   std::optional<LossScaleState> loss_scale;
   bool has_average = false;  // the file has a moving average of the parameters
 };
@@ -93,10 +92,9 @@ std::string model_flag(std::string_view network);
 // DamagedFileError and FileError as load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
-// Builds the network that a checkpoint records, with the normalisation of its inputs; nothing for a
-// file of an older program. Throws FileError naming the checkpoint when this program lacks an
-// operation of the network.
-std::optional<Graph> recorded_network(const CheckpointInfo& info);
+// Builds the network that a checkpoint records, with the normalisation of its inputs. Throws
+// FileError naming the checkpoint when this program lacks an operation of the network.
+Graph recorded_network(const CheckpointInfo& info);
 
 // Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing when it throws.
 // want_slots false: reads values and state only (evaluation, --init-from). Throws DamagedFileError

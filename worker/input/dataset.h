@@ -211,11 +211,6 @@ DataSplits open_tfds(std::string_view folder, const DataOptions& options);
 DataSplits open_tfrecord(std::string_view globs, const DataOptions& options);
 DataSplits open_otbtf(std::string_view folder, const DataOptions& options);
 
-// Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this
-// shape, [H, W, C], number of classes and number of training samples.
-std::string synthetic_specification(const Shape& sample_shape, std::int64_t classes,
-                                    std::int64_t train_samples);
-
 // Throws UsageError that names the form of --data unless `folder` is a folder.
 void check_is_folder(std::string_view data_name, std::string_view folder);
 

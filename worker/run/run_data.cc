@@ -42,7 +42,7 @@ std::string describe_targets(const SampleSpec& spec) {
 
 std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
   const TensorSpec& input = dataset.spec().inputs.front();
-  // Samples of u8 are described without a dtype, as all checkpoints of earlier versions have it.
+  // u8, which most data sets have, is not named.
   const std::string dtype = input.dtype == DType::kU8 ? "" : std::string(name(input.dtype)) + " ";
   return fmt::format("{} samples of {}{} {}", samples, dtype, to_string(input.shape),
                      has_numbers(dataset.spec()) ? "with " + describe_targets(dataset.spec())
@@ -77,22 +77,6 @@ std::string describe_data(const DataSplits& data, const std::string& data_flag) 
 std::string describe_training_samples(const DataSplits& data) {
   const std::string samples = fmt::format("{}", data.train->size());
   return fmt::format("{}, {}", describe_sizes(samples, *data.train), hash_samples(*data.train));
-}
-
-std::optional<std::string> recorded_data_flag(const std::string& data_name,
-                                              const std::string& training_samples) {
-  const auto row = std::ranges::find(datasets(), data_name, &DatasetRow::name);
-  if (row != datasets().end() && row->pattern == row->name) return data_name;
-  if (data_name != "synthetic") return std::nullopt;
-  const Shape shape = recorded_sample_shape(training_samples);
-  long long count = 0;
-  long long classes = 0;
-  if (shape.empty() ||
-      std::sscanf(training_samples.c_str(), "%lld samples of [%*[^]]] in %lld classes", &count,
-                  &classes) != 2) {
-    return std::nullopt;
-  }
-  return synthetic_specification(shape, classes, count);
 }
 
 Shape recorded_sample_shape(const std::string& training_samples) {

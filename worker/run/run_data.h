@@ -2,7 +2,6 @@
 // find the same data under different paths, so the samples are compared and not the paths.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "models/graph/graph.h"
@@ -31,12 +30,6 @@ std::string sizes_of(const std::string& samples);
 // Returns for a message what differs from `others` in `samples`, which is another text of one of
 // these functions: the sizes, or that only the samples themselves differ.
 std::string differing_sizes(const std::string& samples, const std::string& others);
-
-// Returns the value of --data that opens the samples on which a checkpoint was trained. data_name:
-// DataSplits::name. training_samples: describe_training_samples() or empty. Returns nothing if the
-// data set is read from a folder. For checkpoints of older programs, which lack the flag.
-std::optional<std::string> recorded_data_flag(const std::string& data_name,
-                                              const std::string& training_samples);
 
 // Returns the shape of the samples that describe_training_samples() has described, with three
 // extents; empty if the text has no such shape.

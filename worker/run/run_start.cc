@@ -58,7 +58,7 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
     throw UsageError(fmt::format("{}{}, this run is {}; give the split of the checkpoint", what,
                                  text_of_split(saved.split), text_of_split(fresh.split)));
   }
-  if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
+  if (saved.data_samples == fresh.data_samples) return;
   if (saved.apply_exif != fresh.apply_exif) {
     throw UsageError(fmt::format("{}{} --exif; {}", what,
                                  saved.apply_exif != 0 ? "with" : "without",
@@ -81,11 +81,10 @@ std::map<std::string, std::string> values_of(const std::string& flags) {
 void note_differences(const CheckpointInfo& info, const Progress& fresh,
                       std::vector<std::string>& notes) {
   const Progress& saved = info.progress;
-  if (saved.samples_per_update > 0 && saved.samples_per_update != fresh.samples_per_update) {
+  if (saved.samples_per_update != fresh.samples_per_update) {
     notes.push_back(fmt::format("{} samples per update from here on, {} until the checkpoint",
                                 fresh.samples_per_update, saved.samples_per_update));
   }
-  if (saved.update_flags.empty()) return;  // a file of an older program
   std::map<std::string, std::string> before = values_of(saved.update_flags);
   std::map<std::string, std::string> now = values_of(fresh.update_flags);
   for (const auto& [flag, value] : before) now.try_emplace(flag, "absent");

@@ -41,7 +41,7 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
                               const Progress& fresh, const Snapshot& like);
 
 // Throws UsageError when a run has another head or normalization than a checkpoint. Both belong to
-// the weights. A file of an older program has neither.
+// the weights.
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags);
 
 struct RunStart {

@@ -194,8 +194,13 @@ EvaluationRules::EvaluationRules(const EvaluationRuleOptions& options,
                                  const std::vector<double>& state)
     : options_(options) {
   std::array<double, sizeof(State) / sizeof(double)> numbers{};
-  if (state.size() > numbers.size()) return;  // of a newer program
-  if (state.empty()) return;                  // a new run, or one that had no rules
+  if (state.empty()) return;  // a new run, or one that had no rules
+  if (state.size() != numbers.size()) {
+    throw FileError(fmt::format(
+        "the checkpoint has {} numbers of the rules for evaluations, this program reads "
+        "{}; use the program that wrote it",
+        state.size(), numbers.size()));
+  }
   std::copy(state.begin(), state.end(), numbers.begin());
   state_ = std::bit_cast<State>(numbers);
 }

@@ -67,7 +67,8 @@ std::string to_text(const ReduceOnPlateau& rule);
 // Applies the rules. One thread only.
 class EvaluationRules {
  public:
-  // state: from state() of an earlier process; empty for a new run.
+  // state: from state() of an earlier process; empty for a new run. Throws FileError for the state
+  // of another program.
   EvaluationRules(const EvaluationRuleOptions& options, const std::vector<double>& state);
 
   bool any() const noexcept { return options_.any(); }
@@ -104,7 +105,7 @@ class EvaluationRules {
     Tracker early_stop;
     Tracker plateau;
     Tracker best;
-    double mean_iou = 0.0;  // of the last evaluation; absent from files of older programs
+    double mean_iou = 0.0;  // of the last evaluation
   };
 
   EvaluationRuleOptions options_;

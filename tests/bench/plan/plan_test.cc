@@ -165,21 +165,6 @@ TEST(PlanRecommendation, IsNoStaleRowThatMissedTheTargetOrFailed) {
   }
 }
 
-TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
-  Plan plan;
-  plan.rows = {row("multi-worker-mirrored", 64, 3300.0), row("multi-worker-mirrored", 64, 6000.0)};
-  plan.rows[1].variant.label += " (tree)";
-  plan.rows[1].all_reduce = AllReduce::kTree;
-  EXPECT_EQ(judge({}, plan).recommended->variant.label, "multi-worker-mirrored");
-  EXPECT_TRUE(verdict_of({}, plan).starts_with(
-      "Most samples per second: multi-worker-mirrored with 64 workers: 3300 samples/s"))
-      << verdict_of({}, plan);
-  EXPECT_FALSE(contains(verdict_of({}, plan), "one process"));
-  std::ostringstream table;
-  print_plan(table, {}, plan);
-  EXPECT_TRUE(contains(table.str(), "Not implemented by train"));
-}
-
 TEST(PlanRecommendation, DoesNotAddWorkersWithoutAGain) {
   Plan plan;
   plan.rows = {row("parameter-server:async", 8, 650.0), row("parameter-server:async", 12, 700.0)};
@@ -299,18 +284,14 @@ TEST(Plan, ReportsItsMeasurementsAndHasARowForEachStrategyAndNumberOfWorkers) {
   std::ostringstream out;
   run_plan(options, out);
   EXPECT_TRUE(contains(out.str(), "measured here: a step of mlp with 8 samples"));
-  for (const char* word : kEveryStrategy) {
-    EXPECT_TRUE(contains(out.str(), word));
-  }
+  for (const char* word : kEveryStrategy) EXPECT_TRUE(contains(out.str(), word));
   EXPECT_TRUE(contains(out.str(), "left out: parameter-server:sync+backup:1 with 1:"));
   const bool is_quiet = out.str().find("NOT QUIET") == std::string::npos;
   const auto has = [&](const char* words) { return out.str().find(words) != std::string::npos; };
   EXPECT_EQ(has("\n\nMost samples per second: "), is_quiet) << out.str();
   EXPECT_EQ(has("\n\nNo row is recommended"), !is_quiet) << out.str();
-  EXPECT_TRUE(
-      contains(out.str(), "measured here: a server applies a gradient of",
-               "prediction for 2 workers on this machine:", "multi-worker-mirrored (tree)"));
-  EXPECT_FALSE(contains(out.str(), "(hierarchical)")) << "one worker per machine";
+  EXPECT_TRUE(contains(out.str(), "measured here: a server applies a gradient of",
+                       "prediction for 2 workers on this machine:"));
 }
 
 TEST(Plan, ShowsTheStagesOfAPipelineAndTheirMemory) {
@@ -426,10 +407,7 @@ TEST(Plan, WritesItsMeasurementsAndRowsAsJson) {
                       check.at("measured_samples_per_second").get<double>() -
                   1.0,
               1e-9);
-  std::vector<std::string> sums;
-  for (const auto& row : plan.at("rows")) sums.push_back(row.value("all_reduce", "none"));
-  EXPECT_EQ(sums,
-            (std::vector<std::string>{"ring", "halving-doubling", "tree", "hierarchical", "none"}));
+  EXPECT_EQ(plan.at("rows").size(), 2U);
   EXPECT_TRUE(plan.at("rows").back().at("is_too_stale").get<bool>());
   // Other programs may use the machine of the test.
   const bool is_quiet = plan.at("foreign_share_of_a_core").get<double>() <= kForeignLimit;

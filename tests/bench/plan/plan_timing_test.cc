@@ -223,14 +223,11 @@ TEST(SimulatedTiming, OfASynchronousUpdateHasTheTimeOfAllItsGradients) {
   EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.07, 0.1);  // 10 ms, then 3 gradients of 20 ms
 }
 
-TEST(SimulatedTiming, OfAnAllReduceIsThatOfItsAlgorithm) {
+TEST(SimulatedTiming, OfAnAllReduceIsThatOfARing) {
   TimingOptions options = job_of("multi-worker-mirrored", 8);
   options.faults.link = kSlow;
   // d = 1 ms, t = 10 ms. Ring: 14 messages of 1.25 ms and 1 ms of delay.
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / (0.010 + 0.0315), 1e-6);
-  // Halving and doubling: 6 delays and 2 * 7 / 8 of 10 ms.
-  options.all_reduce.algorithm = AllReduce::kHalvingDoubling;
-  EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / (0.010 + 0.0235), 1e-6);
 }
 
 TEST(SimulatedTiming, RefusesMoreBackupsThanWorkers) {

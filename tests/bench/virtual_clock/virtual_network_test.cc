@@ -60,41 +60,6 @@ TEST(VirtualNetwork, ComputesARingAllReduce) {
   EXPECT_EQ(ring_all_reduce_time(kSlow, 1, 40), milliseconds(0));
 }
 
-// The link has d = 1 ms; 24 bytes take t = 24 ms.
-TEST(VirtualNetwork, ComputesAnAllReduceByHalvingAndDoubling) {
-  const AllReduceOptions halving{.algorithm = AllReduce::kHalvingDoubling};
-  // 2 * 3 messages with 2 * 7 / 8 of the bytes: 6 + 42 ms.
-  EXPECT_EQ(all_reduce_time(halving, kSlow, 8, 24), milliseconds(48));
-  // 4 ranks take 4 + 36 ms; the bytes of the other 2 come and go in 2 * 25 ms.
-  EXPECT_EQ(all_reduce_time(halving, kSlow, 6, 24), milliseconds(90));
-  EXPECT_EQ(all_reduce_time(halving, kSlow, 1, 24), milliseconds(0));
-}
-
-TEST(VirtualNetwork, ComputesAnAllReduceOverTrees) {
-  const AllReduceOptions tree{.algorithm = AllReduce::kTree};
-  // Two trees of height 3: 2 * (24 + 6 * 1 + sqrt(8 * 3 * 1 * 24)) ms, less than 6 * 25 ms.
-  EXPECT_EQ(all_reduce_time(tree, kSlow, 8, 24), milliseconds(108));
-  EXPECT_EQ(all_reduce_time(tree, kSlow, 5, 24), milliseconds(108));
-  // One byte goes over one binomial tree: 2 * 3 * (1 + 1) ms, less than 2 * (1 + 6 + 4.9).
-  EXPECT_EQ(all_reduce_time(tree, kSlow, 8, 1), milliseconds(12));
-  EXPECT_EQ(all_reduce_time(tree, kSlow, 1, 24), milliseconds(0));
-}
-
-TEST(VirtualNetwork, ComputesAHierarchicalAllReduce) {
-  const AllReduceOptions hierarchical{
-      .algorithm = AllReduce::kHierarchical,
-      .ranks_per_machine = 4,
-      .inside = {.delay_seconds = 0.0001, .bytes_per_second = 10000.0}};
-  // Inside: 6 messages of 6 bytes, each 0.1 + 0.6 ms. Between 2 machines: 2 messages of 3 bytes.
-  EXPECT_EQ(all_reduce_time(hierarchical, kSlow, 8, 24), std::chrono::microseconds(4200 + 8000));
-  // One machine of 2 ranks: 2 messages of 12 bytes.
-  EXPECT_EQ(all_reduce_time(hierarchical, kSlow, 2, 24), std::chrono::microseconds(2600));
-}
-
-TEST(VirtualNetwork, ComputesARingUnlessAnotherAllReduceIsAskedFor) {
-  EXPECT_EQ(all_reduce_time({}, kSlow, 4, 40), milliseconds(66));
-}
-
 FaultInjection constant(double delay_milliseconds, const Link& link) {
   return {
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = delay_milliseconds},

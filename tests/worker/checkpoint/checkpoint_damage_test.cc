@@ -9,7 +9,9 @@
 #include "models/base/random.h"
 #include "tests/support/contains.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 #include "tests/worker/checkpoint/checkpoint_case.h"
+#include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
 namespace {
@@ -114,6 +116,20 @@ TEST_F(DamagedCheckpoint, OfAnotherFormatVersionNamesBoth) {
   const std::string error =
       error_of(replaced(R"("format_version":"1")", R"("format_version":"9")"));
   EXPECT_TRUE(contains(error, "format version 9", "reads version 1"));
+}
+
+TEST_F(DamagedCheckpoint, LacksAFieldThatEveryRunWrites) {
+  FileMetadata whole = SafetensorsReader(path_).metadata();
+  whole.erase("checksum");  // the writer adds that of the new file
+  for (const char* key : {"model", "step", "data_flag", "data_samples", "samples_per_update",
+                          "update_flags", "network", "network_hash"}) {
+    FileMetadata metadata = whole;
+    metadata.erase(key);
+    SafetensorsWriter(path_, metadata, {}).commit();
+    EXPECT_TRUE(contains(message_of<DamagedFileError>([&] { read_checkpoint_info(path_); }),
+                         std::string("its metadata lack '") + key + "'"));
+    write_file(path_, good_);
+  }
 }
 
 TEST_F(DamagedCheckpoint, IsNotTheSameAsAFileOfAnotherProgram) {

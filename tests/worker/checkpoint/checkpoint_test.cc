@@ -73,16 +73,11 @@ TEST_F(CheckpointTest, KeepsItsNetworkAndTheDataFlag) {
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   const CheckpointInfo info = read_checkpoint_info(path_);
   EXPECT_EQ(info.progress.data_flag, "mnist:/data/mnist");
-  const auto graph = recorded_network(info);
-  ASSERT_TRUE(graph.has_value());
-  EXPECT_EQ(to_text(*graph), to_text(graph_));
-  EXPECT_EQ(std::get<InputOp>(graph->first_input().operation).mean, input.mean);
-  load_checkpoint(path_, *graph, target_, "adam", true);
+  const Graph graph = recorded_network(info);
+  EXPECT_EQ(to_text(graph), to_text(graph_));
+  EXPECT_EQ(std::get<InputOp>(graph.first_input().operation).mean, input.mean);
+  load_checkpoint(path_, graph, target_, "adam", true);
   EXPECT_EQ(tensor_values(graph_, target_), tensor_values(graph_, saved_));
-}
-
-TEST_F(CheckpointTest, WithoutANetworkIsOfAnOlderProgram) {
-  EXPECT_FALSE(recorded_network(CheckpointInfo{.model = "mlp"}).has_value());
 }
 
 TEST_F(CheckpointTest, WithANetworkOfAnotherProgramIsAnErrorNamingIt) {
@@ -125,9 +120,6 @@ TEST_F(CheckpointTest, KeepsTheSkippedSamples) {
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.at.position,
             progress.at.position);
-  // A checkpoint with skipped samples has format version 2, so that an older program, which ignores
-  // them, refuses the file.
-  EXPECT_TRUE(contains(read_file(path_), R"("format_version":"2")"));
 }
 
 TEST_F(CheckpointTest, KeepsTheStateOfTheRulesBitForBit) {
@@ -135,12 +127,6 @@ TEST_F(CheckpointTest, KeepsTheStateOfTheRulesBitForBit) {
   progress.at.rules = {0.1, 1234.0, -1.0 / 3.0, std::numeric_limits<double>::infinity(), 1e-300};
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   EXPECT_EQ(read_checkpoint_info(path_).progress.at, progress.at);
-}
-
-TEST_F(CheckpointTest, HasTheOlderVersionWithoutSkippedSamples) {
-  save();
-  EXPECT_FALSE(contains(read_file(path_), "untrained"));
-  EXPECT_TRUE(contains(read_file(path_), R"("format_version":"1")"));
 }
 
 TEST_F(CheckpointTest, LeavesThePaddingOfTheArenaUnchanged) {

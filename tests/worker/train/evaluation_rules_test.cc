@@ -171,6 +171,13 @@ TEST(RulesOfAResumedRun, ForgetTheBestOfARunThatKeptNone) {
   EXPECT_EQ(last.best_step(), 0) << "the checkpoint of step 1 may be removed";
 }
 
+TEST(RulesOfAResumedRun, RefuseTheStateOfAnotherProgram) {
+  EvaluationRules rules({.keeps_best = true}, {});
+  std::vector<double> state = rules.state();
+  state.pop_back();
+  EXPECT_THROW(EvaluationRules({.keeps_best = true}, state), FileError);
+}
+
 TEST(StopAtAShare, SuggestsAFractionForAPercentage) {
   EXPECT_TRUE(contains(message_of<UsageError>([&] { parse_stop_at("accuracy=97"); }),
                        "did you mean accuracy=0.97?"));

@@ -181,12 +181,4 @@ DataSplits open_synthetic(std::string_view argument, const DataOptions& options)
           .suits_crop_flip = false};
 }
 
-std::string synthetic_specification(const Shape& sample_shape, std::int64_t classes,
-                                    std::int64_t train_samples) {
-  std::string text = fmt::format("synthetic:{}x{}x{}:{}", sample_shape.at(2), sample_shape.at(0),
-                                 sample_shape.at(1), classes);
-  if (train_samples != kDefaultTrainSamples) text += fmt::format(":{}", train_samples);
-  return text;
-}
-
 }  // namespace syncopate
