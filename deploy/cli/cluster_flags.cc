@@ -19,13 +19,13 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
   flags.add("--world-size", &cluster.world_size, "number of tasks, servers not counted",
             {.default_text = from_environment});
   flags.add("--rendezvous", &cluster.rendezvous,
-            "address where rank 0 listens, or server 0; with the two flags above it takes "
-            "precedence over the environment, alone over the environment's address (under srun "
-            "HOST is enough)",
+            "address where rank 0 or server 0 listens. With the two flags above it takes "
+            "precedence over the environment; alone it replaces only the environment's address "
+            "(under srun HOST is enough)",
             {.value = "HOST:PORT", .default_text = from_environment});
   flags.add("--servers", &cluster.servers,
-            "number of parameter servers: with the three flags above (start the servers with "
-            "syncopate serve), or under srun, where the first M tasks are servers",
+            "number of parameter servers. Under srun the first M tasks are servers; with the three "
+            "flags above, start the servers with syncopate serve",
             {.value = "M", .default_text = from_environment});
   flags.add("--nonce", &cluster.nonce,
             "secret of the job, equal for all its tasks; with the flags above; other users see "
@@ -36,7 +36,7 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
       [&cluster](const std::string& text) {
         cluster.role = text == name(Role::kServer) ? Role::kServer : Role::kWorker;
       },
-      "role of this component of a heterogeneous job, where the servers are not the first "
+      "role of this component of a heterogeneous job; needed if the servers are not the first "
       "component",
       {.default_text = from_environment, .choices = {name(Role::kWorker), name(Role::kServer)}});
   // The launcher torch.distributed.launch appends --local-rank; the same rank comes in variables,
@@ -50,7 +50,7 @@ CommandOptions parse_cluster(std::span<const std::string> arguments,
   ClusterOptions options;
   std::string as = "json";
   std::optional<int> port_base;
-  std::string sources = "Sources, of which the first complete one is used:\n";
+  std::string sources = "Sources; the first complete one is used:\n";
   for (const ResolverRow& row : resolvers()) {
     sources += fmt::format("  {:<11} {}\n", row.name, row.help);
   }

@@ -35,7 +35,7 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
             "file that train wrote, or its folder: the newest one",
             {.value = "FILE", .required = true});
   flags.add("--tensorboard", &options.tensorboard,
-            "folder of event files for TensorBoard that gets a picture of the confusion matrix",
+            "folder of event files for TensorBoard; it gets a picture of the confusion matrix",
             {.value = "DIR", .default_text = "none"});
   flags.add("--json", &options.json, "one JSON object in place of text");
   TrainOptions run;  // takes what the checkpoint records
@@ -143,13 +143,12 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   flags.add("--checkpoint", &options.checkpoint,
             "file that train wrote, or its folder: the newest one",
             {.value = "FILE", .required = true});
-  flags.add(
-      "INPUT", &options.inputs,
-      "pictures (JPEG, PNG), resized to the network's size as in training, or .npy files of "
-      "one sample or of several, [N, ...], with the type and layout of the training samples "
-      "([H, W, C] or [F]), or tables (.csv, .csv.gz) with the columns of the training table, whose "
-      "labels may be absent; all are normalised as in training",
-      {.several_words = true, .required = true});
+  flags.add("INPUT", &options.inputs,
+            "pictures (JPEG, PNG), .npy files of one sample or several ([N, ...]), or tables "
+            "(.csv, .csv.gz). Pictures are resized as in training; arrays have the type and layout "
+            "of the training samples ([H, W, C] or [F]); tables have the training table's columns, "
+            "and may lack the labels. All are normalised as in training",
+            {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
             "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
   flags.add("--threads", &options.lanes, "compute threads",
@@ -159,9 +158,8 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
       "a JSON object per line, with all probabilities, predicted numbers or shares, in place of "
       "text");
   flags.add("--maps", &options.maps_dir,
-            "folder for each sample's label map: a PNG file of the network's size whose pixels are "
-            "classes, shown in "
-            "colours",
+            "folder for each sample's label map: a PNG file of the network's size that shows each "
+            "class in a colour",
             {.value = "DIR"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;

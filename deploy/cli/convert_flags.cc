@@ -52,14 +52,13 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
                              const Environment& environment) {
   ConvertOptions options;
   options.cache_dir = default_cache_dir(environment);
-  FlagSet flags(
-      "syncopate convert",
-      "Writes the network of an ONNX file, as PyTorch and Keras export it, as a network file and a "
-      "file of its weights. With --to tfrecord: writes a data set as TFRecord files of "
-      "tf.train.Example, which TensorFlow and --data tfrecord: read. Stored pictures, "
-      "those of images:, tfds: and tfrecord:, are copied as they are; other samples are written as "
-      "values. Augmentation is left out.",
-      kConvertHelp);
+  FlagSet flags("syncopate convert",
+                "Writes the network of an ONNX file, as PyTorch and Keras export it, as a network "
+                "file and a file of its weights. With --to tfrecord: writes a data set as TFRecord "
+                "files of tf.train.Example, which TensorFlow and --data tfrecord: read. Stored "
+                "pictures (images:, tfds: and tfrecord:) are copied as they are; other samples are "
+                "written as values. Augmentation is left out.",
+                kConvertHelp);
   flags.add("--to", &options.format, "format", {.choices = {"network", "tfrecord"}});
   flags.add(
       "SOURCE", &options.source,
@@ -71,11 +70,12 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
             {.required = true});
   flags.add("WEIGHTS", &options.weights,
             "file of weights to write, such as net.safetensors; not for tfrecord");
-  flags.add("--cache-dir", &options.cache_dir, "folder in which rendered samples are kept",
+  flags.add("--cache-dir", &options.cache_dir, "folder that keeps rendered samples",
             {.value = "DIR"});
   TrainOptions run;
   flags.add("--skip-bad-records", &run.image.skip_bad_records,
-            "damaged pictures of a split that may be left out; with it each is decoded to find out",
+            "damaged pictures of a split that may be left out; with N > 0 every picture is decoded "
+            "to find them",
             {.least = 0.0, .most = 1e9});
   add_flags_of_train(flags, run, {"--image-feature", "--label-feature", "--raw-shape"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};

@@ -1,4 +1,4 @@
-// Parses the command line of `syncopate launch`, whose own flags end at `--`.
+// Parses the command line of `syncopate launch`. Its own flags end at `--`.
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -23,11 +23,11 @@ constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
 constexpr double kLatestJoin = 1e6;  // latest time of --join, in seconds
-// The longest delay before a restart, in seconds. It is below the 60 s for which the other roles
-// wait for a role that is started again.
+// The longest delay before a restart, in seconds. It is below 60 s, because the other roles wait
+// that long for a role that is started again.
 constexpr double kLongestRestart = 45.0;
 
-// Returns the environment of worker 0, in which the flags of the workers are parsed before any role
+// Returns the environment of worker 0. The flags of the workers are parsed in it before any role
 // starts.
 Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
   const std::string workers = std::to_string(options.workers);
@@ -227,8 +227,7 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             {.least = 1, .most = kMostWorkers, .required = true});
   flags.add("--servers", &options.servers, "number of parameter server processes",
             {.least = 0, .most = kMostServers});
-  flags.add("--bind", &bind,
-            "CPUs of a worker (auto: its part of them, where there are enough; none: all)",
+  flags.add("--bind", &bind, "CPUs of a worker (auto: its share, if there are enough; none: all)",
             {.choices = {"auto", "none"}});
   flags.add("--env", &assignments, "environment variable of every role",
             {.value = "NAME=VALUE", .repeats = true});
@@ -238,19 +237,19 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
       "effect of a failed role on the others (auto: continue under async, under ssp, and under "
       "sync with backup workers; else stop)");
   flags.add("--restart", &options.rules.most_restarts,
-            "number of restarts after failures: of all roles from the newest checkpoint, or, in a "
-            "job with servers, of the failed role where the others can go on",
+            "number of restarts after failures. In a job with servers the failed role restarts "
+            "alone if the others can go on; else all roles restart from the newest checkpoint",
             {.least = 0, .most = kMostRestarts});
   flags.add("--restart-after", &restart_after,
-            "time between a failure and the restart; at most 45, since the others wait no longer",
+            "time between a failure and the restart; at most 45, because the others wait no longer",
             {.unit = "seconds",
              .default_text = "0 for all roles; 0.2 for one, doubled each time up to 2",
              .least = 0.0,
              .most = kLongestRestart});
   flags.begin_group("Fault injection");
   flags.add("--join", &joins,
-            "delay of the start of worker W, such as worker=4,at=30s, in a job with servers under "
-            "async or ssp; a W of at least --workers is an additional worker",
+            "start worker W later, such as worker=4,at=30s, in a job with servers under async or "
+            "ssp; W >= --workers adds a worker",
             {.value = "worker=W,at=TIME", .repeats = true});
   flags.take_rest(options.role_arguments, "train|doctor|PROGRAM [FLAGS]", "train and its flags",
                   train_rest_flags(), "train");

@@ -383,16 +383,16 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   const auto count = [](double most, std::string default_text) {
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
   };
-  flags.add("--strategy", &options.strategy, "strategy of train, which decides the script",
+  flags.add("--strategy", &options.strategy, "strategy of train; it decides the script",
             {.choices = names_of(strategies()), .excludes = {"--script"}});
   flags.add("--script", &options.script, "script, in place of --strategy",
             {.choices = script_names()});
-  flags.add("--print", &options.print, "output of the script in place of its submission");
+  flags.add("--print", &options.print, "print the script instead of submitting it");
   flags.begin_group("Size of the job");
   flags.add("--nodes", &options.nodes, "nodes; in a job with servers, nodes of the workers",
             count(kMostNodes, "the script's"));
   flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
-            count(kMostJobTasks, "the script's; on GPUs, as many as those of a node serve"));
+            count(kMostJobTasks, "the script's; on GPUs, enough for all GPUs of a node"));
   flags.add("--cpus-per-task", &options.cpus_per_task, "CPUs of each process",
             count(kMostJobTasks,
                   "the script's, or what --replicas and --threads behind -- use; on GPUs their "
@@ -416,12 +416,12 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
                              ? "with --devices cuda behind --, a --gres with one for each replica"
                              : "Slurm's"});
   }
-  flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
-            "an array job: element i trains with --seed i, in a folder of its own; seed=0-9%4 runs "
-            "four at a time",
-            {.value = "seed=LIST", .default_text = "one job"});
+  flags.add(
+      "--array", [&options](const std::string& text) { options.array = parse_array(text); },
+      "array job: element i trains with --seed i in its own folder; seed=0-9%4 runs four at a time",
+      {.value = "seed=LIST", .default_text = "one job"});
   flags.begin_group("Place of the job");
-  flags.add("--partition", &options.partition, "partition of Slurm in which the job runs",
+  flags.add("--partition", &options.partition, "Slurm partition of the job",
             {.value = "NAME", .default_text = "Slurm's"});
   flags.add("--server-partition", &options.server_partition, "partition of the servers",
             {.value = "NAME", .default_text = "--partition"});
@@ -439,11 +439,10 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             {.value = "NAME", .default_text = "the script's"});
   flags.add("--container", &options.container, "Apptainer image that contains the program",
             {.value = "FILE", .default_text = "none"});
-  flags.add(
-      "--container-flags", &options.container_flags,
-      "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder in which the job is "
-      "submitted is bound without them",
-      {.value = "FLAGS", .needs = "--container"});
+  flags.add("--container-flags", &options.container_flags,
+            "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder of the "
+            "submission is always bound",
+            {.value = "FLAGS", .needs = "--container"});
   flags.add("--program", &options.program, "syncopate program that the job runs",
             {.value = "FILE", .default_text = "this program; with --container: syncopate"});
   flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train", train_rest_flags());
@@ -455,7 +454,7 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
   SbatchOptions options;
   FlagSet flags(
       "syncopate sbatch", "Submits a training job to Slurm, or prints its script to be edited.",
-      "The job writes its results below the folder in which it is submitted. 60 s before the time\n"
+      "The job writes its results below the folder where it was submitted. 60 s before the time\n"
       "limit it writes a checkpoint and returns to the queue; then it resumes from the "
       "checkpoint.\n\n"
       "Examples:\n"

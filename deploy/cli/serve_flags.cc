@@ -83,7 +83,7 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
   flags.add("--workers", &job.workers, "number of workers", {.least = 1, .most = kMostServeTasks});
   flags.add("--rendezvous", &job.rendezvous, "address where server 0 listens",
             {.value = "HOST:PORT"});
-  flags.add("--host", &options.host, "name or address by which workers reach this server",
+  flags.add("--host", &options.host, "name or address that workers connect to",
             {.value = "HOST", .default_text = "this host's name"});
   flags.add("--port", &options.port, "port of this server's data",
             {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
@@ -101,10 +101,10 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
             {.default_text = "the CPUs, at most 4", .least = 1, .most = kMostServeTasks});
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint-dir", &options.snapshot_dir,
-            "folder of snapshots, from which a server that is started again goes on",
+            "folder of snapshots; a restarted server resumes from them",
             {.value = "DIR", .default_text = "nothing is saved"});
   flags.add("--snapshot-every", &options.snapshot_every, "time between snapshots", seconds(""));
-  flags.add("--record", &options.record, "file of the order in which pushes are applied",
+  flags.add("--record", &options.record, "file that records the order of applied pushes",
             {.value = "FILE", .default_text = "none"});
   flags.begin_group("Fault injection");
   add_flags_of_train(flags, run, {"--link-delay", "--link-rate"});
@@ -115,7 +115,7 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment) {
   ServeOptions options;
   JobFlags job;
-  TrainOptions run;  // of which a server has the link
+  TrainOptions run;  // a server uses only the link's flags
   FlagSet flags(
       "syncopate serve", "Runs one parameter server, which holds a part of a job's variables.",
       "By hand, start each server and each worker with the same rendezvous:\n"

@@ -66,18 +66,18 @@ std::vector<TrainFlag> record_flags() {
       {.name = "--image-feature",
        .help = "feature with the image, in records of tfrecord:, tfds: and otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
-       .rules = {.value = "NAME", .default_text = "that of the data set, or image"},
+       .rules = {.value = "NAME", .default_text = "the data set's, or image"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--label-feature",
-       .help = "feature with the class or the label map, likewise",
+       .help = "feature with the class or the label map, in the same records",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
-       .rules = {.value = "NAME", .default_text = "that of the data set, or label"},
+       .rules = {.value = "NAME", .default_text = "the data set's, or label"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--raw-shape",
-       .help = "shape and type of records of tfrecord: that hold values in place of a JPEG or PNG "
-               "picture: u8, u16 or f32",
+       .help = "shape and type (u8, u16 or f32) of the values that records of tfrecord: hold in "
+               "place of a picture",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.raw_shape; },
        .rules = {.value = "HxWxC:TYPE", .default_text = "a picture", .example = "64x64x4:u16"},
        .is_recorded = true,
@@ -90,7 +90,7 @@ std::vector<TrainFlag> input_flags() {
   const InputOptions defaults;
   return {
       {.name = "--split",
-       .help = "validation samples out of the training samples, for evaluations during training",
+       .help = "part of the training samples that is kept for evaluations during training",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.split; },
        .rules = {.value = "val=FRACTION", .default_text = "none"},
        .in_comparison = {InComparison::kRefused,
@@ -151,9 +151,9 @@ std::vector<TrainFlag> data_flags() {
        .text = [](const TrainOptions& o) { return text_unless_empty(o.network.head); },
        .is_recorded = true},
       {.name = "--normalize",
-       .help = "mean and deviation of pixels scaled to [0, 1], or of f32 values as they are, "
-               "which the network subtracts and divides by: imagenet | none | M,M,M/S,S,S; "
-               "pretrained weights need theirs",
+       .help =
+           "mean and deviation that normalise the input: imagenet | none | M,M,M/S,S,S; of pixels "
+           "scaled to [0, 1], or of f32 values as they are; pretrained weights need their own",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            parse_normalize(text);
@@ -173,7 +173,7 @@ std::vector<TrainFlag> data_flags() {
        .is_recorded = true,
        .in_comparison = {InComparison::kSetByCompare, kBefore}},
       {.name = "--cache-dir",
-       .help = "folder in which rendered samples and measurements of GPUs are kept between runs",
+       .help = "folder that keeps rendered samples and measurements of GPUs between runs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -204,8 +204,8 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.apply_exif; },
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--cache-mb",
-       .help = "limit of the file of decoded pictures; 0: none. Without --cache-dir it is in "
-               "$SLURM_TMPDIR, $TMPDIR or /tmp",
+       .help = "size limit of the file of decoded pictures; 0: no file. Without --cache-dir the "
+               "file is in $SLURM_TMPDIR, $TMPDIR or /tmp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.cache_mb; },
        .rules = {.unit = "MB", .default_text = "half of the disk", .least = 0.0, .most = 1e9},
        .text =
@@ -216,8 +216,8 @@ std::vector<TrainFlag> data_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--skip-bad-records",
-       .help = "damaged pictures in an epoch or evaluation of the whole job: training reads the "
-               "next good one instead, evaluation leaves them out",
+       .help = "damaged pictures that the whole job accepts in an epoch or an evaluation: training "
+               "reads the next good picture instead, evaluation leaves them out",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
        .rules = {.least = 0.0, .most = 1e9},
        .is_unset_at_zero = true,

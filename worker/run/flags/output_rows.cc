@@ -72,19 +72,19 @@ FlagText link_delay_text(const TrainOptions& o) {
 std::vector<TrainFlag> evaluation_flags() {
   return {
       {.name = "--eval-every",
-       .help = "epochs between evaluations on the test split, and one at the end; 0: evaluates "
-               "never",
+       .help = "epochs between evaluations on the test split; there is one at the end, too. 0: "
+               "never evaluate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_epochs; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-every-steps",
-       .help = "steps between evaluations, and one at the end; 0: --eval-every decides",
+       .help = "steps between evaluations; there is one at the end, too. 0: --eval-every decides",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_steps; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-when",
-       .help = "time of the evaluations: when they are due, or at the end, from copies in "
-               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one",
+       .help = "time of the evaluations (due: during training; end: after it, from copies in "
+               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.loop.eval_when); },
        .in_comparison =
            {InComparison::kSetByCompare,
@@ -109,17 +109,15 @@ std::vector<TrainFlag> evaluation_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--trace",
-       .help = "Chrome trace of what each replica and reader does and when, to open in "
-               "ui.perfetto.dev or chrome://tracing; 1 to 3 KB a step; that of a killed job is an "
-               "array without its end, which both read; in a job of several tasks each writes its "
-               "own, with its rank before the extension, such as t.0.json; an earlier FILE becomes "
-               "FILE.old",
+       .help = "file for a Chrome trace of each replica and reader, for ui.perfetto.dev or "
+               "chrome://tracing; each of several tasks adds its rank to the name, such as "
+               "t.0.json; an earlier FILE becomes FILE.old",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.trace; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kRefused, kOneRun}},
       {.name = "--no-progress",
-       .help = "notes and results only, no progress line",
+       .help = "print notes and results only, no progress line",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.hides_progress; },
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
@@ -130,15 +128,15 @@ std::vector<TrainFlag> evaluation_flags() {
 std::vector<TrainFlag> server_flags() {
   return {
       {.name = "--snapshot-every",
-       .help = "time between the servers' snapshots in --checkpoint-dir, from which a server "
-               "that is started again goes on",
+       .help = "time between the servers' snapshots in --checkpoint-dir; a restarted server "
+               "resumes from them",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.snapshot_interval; },
        .rules = {.unit = "seconds", .least = 0.1, .most = kMostSnapshotSeconds},
        .agreement = TrainFlag::Agreement::kNone,
        .needs = {kServerStrategy},
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
       {.name = "--record",
-       .help = "file of the order in which servers applied pushes: FILE.shard0, ...",
+       .help = "file that records the order of applied pushes: FILE.shard0, ...",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.record; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -185,12 +183,8 @@ std::vector<TrainFlag> output_flags() {
        .in_comparison = {InComparison::kRefused,
                          "compare with the same --report continues by itself"}},
       {.name = "--init-from",
-       .help = "checkpoint, folder of checkpoints (the newest one), or safetensors file or "
-               "index of several with the weights at step 0, such as torchvision's or timm's "
-               "for resnet50; names may have a prefix; layers at the end that do not fit stay "
-               "fresh; made for resnet50-v1 by safetensors.numpy.save_file({w.path: "
-               "keras.ops.convert_to_numpy(w) for w in keras.applications.ResNet50().weights}, "
-               "FILE)",
+       .help = "checkpoint or safetensors file with the initial weights; a folder stands for its "
+               "newest checkpoint. Layers at the end that do not fit stay fresh",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.init_from; },
        .rules = {.value = "FILE", .default_text = "--seed"},
        .compared = compared_weights},
@@ -216,7 +210,7 @@ std::vector<TrainFlag> fault_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--slow",
-       .help = "factor by which --service-time of worker W is multiplied",
+       .help = "factor of --service-time of worker W",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.slow.push_back(parse_slowness(text));

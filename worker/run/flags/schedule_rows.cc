@@ -101,7 +101,7 @@ std::vector<TrainFlag> optimizer_flags() {
        .needs = {kMomentum},
        .decides_updates = true},
       {.name = "--weight-decay",
-       .help = "factor of the weights that is added to the gradient; with adamw it is subtracted "
+       .help = "weight decay: X times the weights is added to the gradient; adamw subtracts it "
                "from the weights",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; },
        .decides_updates = true},
@@ -140,13 +140,13 @@ std::vector<TrainFlag> optimizer_flags() {
        .needs = {kSteps},
        .decides_updates = true},
       {.name = "--warmup-epochs",
-       .help = "epochs in which the learning rate rises from 0 to --learning-rate",
+       .help = "epochs during which the learning rate rises from 0 to --learning-rate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.warmup_epochs; },
        .rules = {.least = 0.0},
        .decides_updates = true},
       {.name = "--learning-rate-scale",
-       .help = "factor of --learning-rate: 1, a power of global batch / reference batch, or 1 / "
-               "workers",
+       .help = "factor of --learning-rate (linear: global batch / reference batch; sqrt: its "
+               "square root; inverse-workers: 1 / workers)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); },
        .decides_updates = true},
       {.name = "--reference-batch-size",
@@ -164,8 +164,8 @@ std::vector<TrainFlag> optimizer_flags() {
 std::vector<TrainFlag> schedule_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--epochs",
-       .help = "passes over the data; samples that do not fill a batch of all synchronous "
-               "replicas at the end of a pass are not trained",
+       .help = "passes over the data; samples that remain after the last full batch are not "
+               "trained. A batch belongs to all synchronous replicas together",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
        .rules = {.least = 1, .most = kMostEpochs},
        .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
@@ -180,15 +180,15 @@ std::vector<TrainFlag> schedule_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "give --budget updates --updates N before the --"}},
       {.name = "--max-seconds",
-       .help = "limit of the training time, after which the run is complete; it begins again "
-               "in a process that is started again",
+       .help = "limit of the training time; the run is then complete. A restarted process starts "
+               "counting again",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.max_seconds; },
        .rules = {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"},
        .is_unset_at_zero = true,
        .in_comparison = {InComparison::kSetByCompare,
                          "give --budget seconds --seconds S before the --"}},
       {.name = "--batch-size-per-replica",
-       .help = "samples per replica and step, or micro-batch of --accumulate",
+       .help = "samples per replica and step; with --accumulate, per micro-batch",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.batch_size_per_replica; },
        .rules = {.least = 1, .most = kMostSamples},
        .needs = {{[](const TrainOptions& o) { return o.global_batch_size == 0; }, ""}},
@@ -216,17 +216,16 @@ std::vector<TrainFlag> practice_flags() {
        .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
        .decides_updates = true},
       {.name = "--accumulate",
-       .help = "micro-batches per replica and step, whose gradients are added before the "
-               "update: a step of N times --batch-size-per-replica samples, or of --batch-size "
-               "in N parts",
+       .help = "micro-batches per replica and step; the update uses the sum of their gradients. A "
+               "step has N times --batch-size-per-replica samples, or --batch-size in N parts",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.micro_batches; },
        .rules = {.least = 1, .most = kMostMicroBatches},
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused,
                          "give a larger --batch-size-per-replica before the --"}},
       {.name = "--clip-norm",
-       .help = "largest L2 norm of a step's gradient, to which a larger one is scaled; "
-               "asynchronous workers clip their own",
+       .help = "largest L2 norm of a step's gradient; a larger gradient is scaled down to it. "
+               "Asynchronous workers clip their own gradients",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.clip_norm; },
        .rules = {.default_text = "none", .above = 0.0, .example = "1.0"},
        .is_unset_at_zero = true,
@@ -236,8 +235,8 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRealOnly, kRealClock}},
       {.name = "--ema",
-       .help = "decay of an exponential moving average of the weights, at most (1 + n) / (10 + "
-               "n) at update n; evaluations use it and checkpoints contain it; running "
+       .help = "decay of an exponential moving average of the weights, at most (1 + n) / (10 + n) "
+               "at update n; evaluations use the average and checkpoints contain it; running "
                "statistics are not averaged",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.average_decay; },
        .rules = {.default_text = "none", .above = 0.0, .example = "0.999"},
@@ -255,9 +254,9 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--early-stop",
-       .help = "number of evaluations without a better result that ends training, such as "
-               "metric=val_loss,patience=3; patience=1 by default; min-delta=D: what counts as "
-               "better",
+       .help = "end training after a number of evaluations without a better result, such as "
+               "metric=val_loss,patience=3; patience=1 by default; a result is better by more than "
+               "min-delta=D",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.loop.rules.early_stop = parse_early_stop(text); };
        },
@@ -266,9 +265,8 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--reduce-on-plateau",
-       .help = "factor of the learning rate, and number of evaluations without a better result "
-               "after which it applies, such as factor=0.1,patience=2; metric=loss,patience=1 "
-               "by default",
+       .help = "multiply the learning rate by a factor after a number of evaluations without a "
+               "better result, such as factor=0.1,patience=2; metric=loss,patience=1 by default",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.rules.reduce_on_plateau = parse_reduce_on_plateau(text);
@@ -280,9 +278,9 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--keep-best",
-       .help = "checkpoint at each evaluation; the one with the best metric of --early-stop or "
-               "--stop-at, else accuracy (mean IoU of label maps, mae of numbers), is never "
-               "removed",
+       .help =
+           "write a checkpoint at each evaluation, and always keep the best, by the metric of "
+           "--early-stop or --stop-at, else by accuracy (mean IoU of label maps, mae of numbers)",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.rules.keeps_best; },
        .needs = {kEvaluates, kEvaluatesWhenDue, kCheckpointDir},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},

@@ -118,7 +118,7 @@ std::vector<TrainFlag> strategy_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.precision); },
        .in_comparison = {InComparison::kNeutral}},  // f32; others require --devices cuda
       {.name = "--replicas",
-       .help = "copies of the network in this process, which share its CPUs",
+       .help = "copies of the network in this process; they share its CPUs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.replicas; },
        .rules = {.default_text = "1; mirrored and central-storage on GPUs: one for each",
                  .least = 1,
@@ -126,9 +126,9 @@ std::vector<TrainFlag> strategy_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kWorkers}},
       {.name = "--stages",
-       .help = "parts into which --strategy pipeline cuts the network, of about equal work, "
-               "each on CPUs of its own; --accumulate N gives it N micro-batches to keep them "
-               "busy",
+       .help =
+           "number of parts that --strategy pipeline cuts the network into, of about equal work; "
+           "each has its own CPUs. --accumulate N gives them N micro-batches to keep them busy",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.stages; },
        .rules = {.default_text = "2; of a job of several tasks: one for each",
                  .least = 1,
@@ -137,13 +137,13 @@ std::vector<TrainFlag> strategy_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "the workers of a pipeline are its stages: give --workers before the --"}},
       {.name = "--cut",
-       .help = "nodes behind which --strategy pipeline cuts the network; syncopate network "
-               "marks them",
+       .help = "nodes that --strategy pipeline cuts the network behind; syncopate network marks "
+               "possible nodes",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.cut; },
        .rules = {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','},
        .needs = {kStages}},
       {.name = "--share-devices",
-       .help = "permission for more replicas than CPUs, and for tasks that share a GPU",
+       .help = "allow more replicas than CPUs, and several tasks on one GPU",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.shares_devices; },
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
@@ -186,7 +186,7 @@ std::vector<TrainFlag> strategy_flags() {
        .rules = {.value = "MIB", .least = 1, .most = kMostBucketMib},
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--batch-norm",
-       .help = "samples of the batch statistics: those of a replica, or of the global batch",
+       .help = "samples in the batch statistics (local: one replica's; sync: the global batch)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.batch_norm); },
        .needs = {{[](const TrainOptions& o) {
                     return !has_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
@@ -199,7 +199,7 @@ std::vector<TrainFlag> strategy_flags() {
             "compare with --clock real",
             shares_statistics}},
       {.name = "--deterministic",
-       .help = "bit-equal runs on GPUs; synchronous runs on the CPU always are",
+       .help = "make runs on GPUs bit-equal; synchronous runs on the CPU always are",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.deterministic; },
        .agreement = TrainFlag::Agreement::kNone,
        .needs = {{[](const TrainOptions& o) { return is_synchronous(o.strategy.consistency); },
@@ -246,8 +246,7 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kSetByCompare, kVariants}},
       {.name = "--max-staleness",
-       .help = "steps by which the fastest worker may be ahead of the slowest, with "
-               "--consistency ssp",
+       .help = "steps that the fastest worker may be ahead of the slowest, with --consistency ssp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.max_staleness; },
        .rules = {.least = 0, .most = kMostStaleness},
        .needs = {kShared,
@@ -256,8 +255,7 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kSetByCompare, kVariants}},
       {.name = "--backup-workers",
-       .help = "gradients of a step that are not waited for and dropped when they arrive, with "
-               "--consistency sync",
+       .help = "number of slowest gradients that each step drops, with --consistency sync",
        .field = [](TrainOptions& o) -> FlagTarget {
          return &o.strategy.consistency.backup_workers;
        },
