@@ -213,7 +213,7 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
   }
 }
 
-// An unknown format version may be that of another program or damage; the checksum tells which.
+// An unknown format version means another program or damage; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
