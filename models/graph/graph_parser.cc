@@ -279,9 +279,10 @@ void Reader::check_shape_of_data(Shape wanted) const {
 
 Graph read_graph(std::string_view text, NetworkText source) {
   source.lines = check_network_json(text, source.path);
-  source.json = Json::parse(text);
-  GraphBuilder build(source.json["name"].get<std::string>());
-  const auto last = static_cast<NodeId>(source.json["nodes"].size()) - 1;
+  const Json json = Json::parse(text);
+  source.json = &json;
+  GraphBuilder build(json["name"].get<std::string>());
+  const auto last = static_cast<NodeId>(json["nodes"].size()) - 1;
   Nodes nodes;
   for (NodeId i = 0; i < last; ++i) Reader(source, i, build, nodes).add();
   return Reader(source, last, build, nodes).finish();

@@ -1,9 +1,11 @@
 #include "models/graph/node_reader.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace syncopate {
@@ -20,6 +22,25 @@ std::string shown(const nlohmann::ordered_json& value) {
   while ((text[size] & 0xC0) == 0x80) --size;  // inside a character of UTF-8
   return text.substr(0, size) + "...";
 }
+
+NodeReader::NodeReader(const NetworkText& source, NodeId number)
+    : text_(source),
+      json_((*source.json)["nodes"][static_cast<std::size_t>(number)]),
+      number_(number) {}
+
+bool NodeReader::has(const char* key) const { return json_.contains(key); }
+
+template <typename T>
+T NodeReader::get(const char* key, std::string_view type) const {
+  if (!has(key)) refuse(fmt::format("'{}' is missing; expected {}", key, type));
+  try {
+    return json_.at(key).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    refuse(fmt::format("'{}' is {}; expected {}", key, shown(json_.at(key)), type));
+  }
+}
+// Called by the reader in graph_parser.cc, too.
+template std::string NodeReader::get<std::string>(const char* key, std::string_view type) const;
 
 std::string NodeReader::located(const std::string& what) const {
   const std::string node = name_.empty() ? fmt::format("{}", number_) : "'" + name_ + "'";

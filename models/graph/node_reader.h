@@ -2,9 +2,7 @@
 // network file, its line. The base class of the reader in graph_parser.cc.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +14,7 @@ namespace syncopate {
 
 // A network's text. `data` is null for the text of a checkpoint.
 struct NetworkText {
-  nlohmann::ordered_json json;
+  const nlohmann::ordered_json* json = nullptr;  // not null for a reader
   std::string path;
   std::vector<int> lines;  // of each node, counted from 1
   const NetworkInput* data = nullptr;
@@ -27,10 +25,7 @@ std::string shown(const nlohmann::ordered_json& value);
 
 class NodeReader {
  public:
-  NodeReader(const NetworkText& source, NodeId number)
-      : text_(source),
-        json_(source.json["nodes"][static_cast<std::size_t>(number)]),
-        number_(number) {}
+  NodeReader(const NetworkText& source, NodeId number);
 
  protected:
   using Json = nlohmann::ordered_json;
@@ -44,16 +39,10 @@ class NodeReader {
   void check_fields(std::span<const Field> fields) const;
   // Reads the fields of an operation into the values that `fields` name.
   void read_fields(std::span<const Field> fields) const;
-  bool has(const char* key) const { return json_.contains(key); }
+  bool has(const char* key) const;
+  // Returns the value of a field. type: of the value, for messages.
   template <typename T>
-  T get(const char* key, std::string_view type) const {
-    if (!has(key)) refuse(fmt::format("'{}' is missing; expected {}", key, type));
-    try {
-      return json_.at(key).get<T>();
-    } catch (const nlohmann::json::exception&) {
-      refuse(fmt::format("'{}' is {}; expected {}", key, shown(json_.at(key)), type));
-    }
-  }
+  T get(const char* key, std::string_view type) const;
   // Returns a whole number of these bounds. key: the field that has the value, or has it in a list.
   std::int64_t integer(const char* key, const Json& value, std::int64_t least,
                        std::int64_t most) const;

@@ -115,7 +115,7 @@ TEST_F(Shapes, RefuseACropThatWouldResizeTheirMaps) {
 
 TEST_F(Shapes, SuitNetworksOfLabelMapsAlone) {
   const auto refusal = [](const std::string& model) -> std::string {
-    return message_of<UsageError>([&] { (void)network_for_data(model, "shapes", *data_, {}); });
+    return message_if_thrown<UsageError>([&] { (void)network_for_data(model, "shapes", *data_, {}); });
   };
   EXPECT_EQ(refusal("fcn"), "");
   EXPECT_EQ(refusal("unet"), "");
