@@ -71,7 +71,9 @@ void FailureHandling::remove_worker(int worker, const std::string& reason) {
   if (!is_known_to_servers && !job_.is_present(worker)) return;
   job_.set_phase(worker, WorkerPhase::kLost);
   record.reason = reason;
-  if (is_known_to_servers) {
+  // A synchronous job ends with the worker. A server that learned that it left would apply the step
+  // under way without its pushes, and a checkpoint of the other workers could hold that step.
+  if (is_known_to_servers && !job_.is_synchronous()) {
     wire::WorkerLeftT left;
     left.worker = worker;
     left.incarnation = record.incarnation;

@@ -35,6 +35,17 @@ TEST(SynchronousJob, FailsIfAWorkerIsLost) {
   EXPECT_TRUE(job.coordinator->is_over());
 }
 
+// A server that knew of the loss would apply the step under way with the pushes of the others.
+TEST(SynchronousJob, DoesNotTellTheServersToGoOnWithoutALostWorker) {
+  JobCase job(synchronous_declaration(), 2);
+  job.start();
+  job.lose(worker(1));
+  for (int s = 0; s < 2; ++s) {
+    EXPECT_FALSE(job.take<wire::WorkerLeftT>(server(s)));
+    EXPECT_TRUE(job.take<wire::FailingT>(server(s)));
+  }
+}
+
 TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
   JobCase job(synchronous_declaration());
   job.start();
