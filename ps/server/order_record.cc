@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -188,6 +189,24 @@ OrderHeader take_header(Cursor& cursor) {
   return header;
 }
 
+// Removes the records "first.2", "first.3", ... of an earlier job: a reader would take them for the
+// continuation of the new job's first record. Leaves other files. Throws FileError.
+void remove_later_records(const std::filesystem::path& first) {
+  const std::string prefix = first.filename().string() + ".";
+  const std::filesystem::path folder = first.has_parent_path() ? first.parent_path() : ".";
+  std::error_code ignored;  // a folder that cannot be listed
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
+    if (name.find_first_not_of("0123456789", prefix.size()) != std::string::npos) continue;
+    std::array<char, kOrderMagic.size()> magic{};
+    std::ifstream(entry.path(), std::ios::binary).read(magic.data(), magic.size());
+    if (magic == kOrderMagic && ::unlink(entry.path().c_str()) != 0) {
+      throw FileError(describe_errno("remove order record", entry.path().string(), errno));
+    }
+  }
+}
+
 std::vector<std::byte> read_whole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw FileError(describe_errno("open order record", path, errno));
@@ -278,6 +297,7 @@ ServiceRecord::ServiceRecord(const std::filesystem::path& file, int shard, int s
                              std::uint32_t incarnation, const ServedVariables& served)
     : writer_(order_record_path(file.string(), shard, incarnation),
               order_header_of(shard, servers, incarnation, served)) {
+  if (incarnation <= 1) remove_later_records(order_record_path(file.string(), shard, 1));
   for (std::size_t b = 0; b < served.shard->buckets().size(); ++b) {
     const auto bucket = static_cast<BucketId>(b);
     if (const std::uint64_t version = served.shard->view(bucket).version; version > 0) {

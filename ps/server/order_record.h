@@ -92,7 +92,8 @@ OrderRecord read_order_record(const std::string& path);
 // Used by one thread only. If the disk is full, the record ends but the server continues.
 class ServiceRecord {
  public:
-  // Records first the versions of a shard that was restored from a snapshot. Throws FileError.
+  // Records first the versions of a shard that was restored from a snapshot. The first incarnation
+  // of a job removes the later records that an earlier job of the same file left. Throws FileError.
   ServiceRecord(const std::filesystem::path& file, int shard, int servers,
                 std::uint32_t incarnation, const ServedVariables& served);
 

@@ -11,7 +11,10 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "ps/server/served_variables.h"
+#include "tests/ps/server/served_job.h"
 #include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/thrown.h"
 
 namespace syncopate::ps {
@@ -49,12 +52,12 @@ OrderEntry answered() {
       .kind = Kind::kAnswered, .worker = 7, .incarnation = 2, .sequence = 8, .version_after = 9};
 }
 
-class OrderRecordTest : public testing::Test {
+class OrderRecordTest : public ::testing::Test {
  protected:
   // The path contains the test's name, because tests run in parallel.
   OrderRecordTest()
-      : path_(testing::TempDir() + "order_record_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name()) {}
+      : path_(::testing::TempDir() + "order_record_" +
+              ::testing::UnitTest::GetInstance()->current_test_info()->name()) {}
   ~OrderRecordTest() override { std::filesystem::remove(path_); }
 
   void write(int entries) const {
@@ -194,6 +197,29 @@ TEST_F(OrderRecordTest, ReportsAFullDiskOnce) {
     EXPECT_NO_THROW(writer.flush());
   }
   EXPECT_EQ(read_order_record(path_).entries.size(), 2U);
+}
+
+// A job whose records end earlier would otherwise seem to continue with those of the job before.
+TEST(ServiceRecord, RemovesTheLaterRecordsOfAnEarlierJob) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "order";
+  const auto exists = [&](const char* name) { return std::filesystem::exists(folder / name); };
+  for (const char* name : {"order.shard0.2", "order.shard0.65536", "order.shard1.2"}) {
+    OrderRecordWriter((folder / name).string(), header());
+  }
+  for (const char* name : {"order.shard0.3", "order.shard0.2.bak"}) {
+    std::ofstream(folder / name) << "not a record";
+  }
+  const auto served = make_served_variables(testing::declaration_of(testing::JobShape()), 0);
+  ServiceRecord(file, 0, 2, 2, *served);
+  EXPECT_TRUE(exists("order.shard0.65536")) << "a restarted server continues the record";
+  ServiceRecord(file, 0, 2, 1, *served);
+  EXPECT_TRUE(exists("order.shard0"));
+  EXPECT_FALSE(exists("order.shard0.2"));
+  EXPECT_FALSE(exists("order.shard0.65536"));
+  EXPECT_TRUE(exists("order.shard1.2")) << "the record of another shard";
+  EXPECT_TRUE(exists("order.shard0.3")) << "no record";
+  EXPECT_TRUE(exists("order.shard0.2.bak")) << "no record";
 }
 
 TEST(OrderRecordPath, HasAFileForEachShardAndIncarnation) {
