@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/report/statistics.h"
+#include "bench/harness/report.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
