@@ -11,16 +11,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <ostream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "bench/compare/chance.h"
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/comparison_parts.h"
 #include "bench/compare/map_file.h"
-#include "bench/compare/measured_step.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
@@ -33,7 +33,6 @@
 #include "bench/plots/text.h"
 #include "bench/virtual_clock/replay.h"
 #include "models/base/errors.h"
-#include "strategies/pipeline/stages.h"
 #include "worker/input/dataset.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
@@ -43,7 +42,6 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr const char* kMapBase = "map";  // of the folders without --report
 constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
@@ -105,47 +103,6 @@ DataSplits open_classes(const CompareOptions& options) {
   return data;
 }
 
-// Counts the pixels of each class in the label maps of at most 200 samples.
-std::vector<std::int64_t> count_pixels(const Dataset& test) {
-  constexpr std::int64_t kEnough = 200;
-  const SampleSpec& spec = test.spec();
-  std::vector<std::vector<std::byte>> memory;
-  for (const TensorSpec& input : spec.inputs) memory.emplace_back(input.size_bytes());
-  const std::vector<std::span<std::byte>> inputs(memory.begin(), memory.end());
-  std::vector<std::int32_t> map(spec.target.size_bytes() / sizeof(std::int32_t));
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(spec.num_classes));
-  for (std::int64_t sample = 0; sample < std::min(test.size(), kEnough); ++sample) {
-    test.read(sample, {}, {inputs, std::as_writable_bytes(std::span(map))});
-    for (const std::int32_t label : map) {
-      if (label < spec.num_classes) ++counts[static_cast<std::size_t>(label)];
-    }
-  }
-  return counts;
-}
-
-// Counts the samples of each class among at most 10,000.
-std::vector<std::int64_t> count_samples(const Dataset& test) {
-  constexpr std::int64_t kEnough = 10'000;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(test.spec().num_classes));
-  for (std::int64_t sample = 0; sample < std::min(test.size(), kEnough); ++sample) {
-    ++counts[static_cast<std::size_t>(test.label(sample))];
-  }
-  return counts;
-}
-
-// Returns the accuracy of always choosing the most frequent class.
-Chance chance_of(const DataSplits& data) {
-  const Dataset& test = *data.test;
-  const std::vector<std::int64_t> counts =
-      test.spec().target.shape.empty() ? count_samples(test) : count_pixels(test);
-  const std::int64_t all = std::max<std::int64_t>(std::reduce(counts.begin(), counts.end()), 1);
-  const int classes = test.spec().num_classes;
-  return {.share = static_cast<double>(std::ranges::max(counts)) / static_cast<double>(all),
-          .classes = classes,
-          .test_samples = test.size(),
-          .validation_samples = data.validation != nullptr ? data.validation->size() : 0};
-}
-
 // Returns one note per kill that was due after the end of the run, at `seconds`.
 std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& kills) {
   std::vector<std::string> notes;
@@ -155,118 +112,9 @@ std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& ki
   return notes;
 }
 
-// Throws UsageError if the network does not fit the data, or cannot be cut into the stages.
-void check_network(const RunSpec& run, const DataSplits& data) {
-  const TrainOptions& train = run.train;
-  const Graph graph =
-      network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
-  if (!run.variant.has_stages()) return;
-  (void)choose_stages(graph, run.variant.workers, train.strategy.cut,
-                      fmt::format("{} with --workers {}", run.variant.label, run.variant.workers));
-}
-
-// Returns the runs of the comparison, with the predicted times of their messages.
-std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& data) {
-  CompareOptions up_to_last = options;
-  up_to_last.seeds = options.first_seed + options.seeds - 1;
-  std::vector<RunSpec> runs = plan_runs(up_to_last, data.train->size());
-  std::erase_if(runs, [&](const RunSpec& run) {
-    return run.seed < static_cast<std::uint64_t>(options.first_seed);
-  });
-  const bool are_all_refused =
-      std::ranges::none_of(runs, [](const RunSpec& run) { return run.refusal.empty(); });
-  if (are_all_refused) throw UsageError(runs.front().refusal);
-  // What does not fit would fail in every run, one after the other.
-  bool is_first = true;
-  for (const RunSpec& run : runs) {
-    const bool is_first_seed = run.seed == static_cast<std::uint64_t>(options.first_seed);
-    // The data of such a variant are opened by its runs.
-    if (!run.refusal.empty() || !is_first_seed || has_own_data(run.variant)) continue;
-    if (is_first || run.variant.has_stages()) check_network(run, data);
-    is_first = false;
-  }
-  for (RunSpec& run : runs) {
-    if (has_own_data(run.variant)) continue;
-    run.predicted_communication_seconds = predict_communication(run, data);
-  }
-  return runs;
-}
-
-// Returns the options of the runs that can be trained on the shared data.
-std::vector<TrainOptions> options_of(const std::vector<RunSpec>& runs) {
-  std::vector<TrainOptions> options;
-  for (const RunSpec& run : runs) {
-    if (run.refusal.empty() && !has_own_data(run.variant)) options.push_back(run.train);
-  }
-  return options;
-}
-
-// The runs on one cluster, and their folder.
-struct Part {
-  CompareOptions options;
-  std::vector<RunSpec> runs;
-  std::vector<RunHead> heads;
-  std::unique_ptr<RunFiles> files;
-};
-
-// Returns one part for each of --clusters, or one for the only cluster.
-std::vector<Part> parts_of(const CompareOptions& options, const DataSplits& data,
-                           const Chance& chance) {
-  std::vector<Part> parts;
-  const auto add = [&](const Cluster& cluster) {
-    Part& part = parts.emplace_back();
-    part.options = options;
-    part.options.cluster = cluster;
-    part.runs = runs_of(part.options, data);
-    part.heads = planned_heads(part.options, part.runs, chance);
-  };
-  for (const Cluster& cluster : options.clusters) add(cluster);
-  if (options.clusters.empty()) add(options.cluster);
-  return parts;
-}
-
-std::vector<PlannedFolder> folders_of(const std::vector<Part>& parts) {
-  std::vector<PlannedFolder> folders;
-  for (const Part& part : parts) folders.push_back({part.options.cluster.name, part.heads});
-  return folders;
-}
-
-// Returns the measured step time that the folder of a map has; empty if it has none.
-std::optional<double> measured_step_in(const std::filesystem::path& dir) {
-  const std::optional<StepTime> step = step_time_in(dir);
-  return step && step->is_measured ? std::optional(step->milliseconds) : std::nullopt;
-}
-
-// Whether the map in the folder goes on with these options.
-bool goes_on_in(const std::filesystem::path& dir, const std::vector<PlannedFolder>& planned) {
-  return std::ranges::all_of(planned, [&](const PlannedFolder& folder) {
-    return conflict_in(dir / folder.name, folder.runs).empty();
-  });
-}
-
-// Returns the options with the step time of --step-time measure. If the comparison goes on in a
-// folder, its step time is taken, so that all runs fit together; otherwise it is measured.
-CompareOptions with_step_time(CompareOptions options, const DataSplits& data) {
-  if (options.clusters.empty() || !options.step_time.is_measured) return options;
-  const auto planned = [&](double milliseconds) {
-    set_step_time(options, milliseconds);
-    return folders_of(parts_of(options, data, chance_of(data)));
-  };
-  std::filesystem::path folder = options.report;
-  if (folder.empty()) {
-    folder = numbered_folder(kMapBase, [&](const std::filesystem::path& dir) {
-      return planned(measured_step_in(dir).value_or(1.0));
-    });
-  }
-  const std::optional<double> kept = measured_step_in(folder);
-  const bool is_replaced = kept && options.replace && !goes_on_in(folder, planned(*kept));
-  set_step_time(options, kept && !is_replaced ? *kept : measure_step_time(options, data));
-  return options;
-}
-
 // A run that is still to be trained.
 struct MissingRun {
-  const Part* part;
+  const ComparisonPart* part;
   const RunSpec* run;
 };
 
@@ -281,13 +129,12 @@ class Comparer {
                .machine = machine_here(std::string(program_version())),
                .chance = chance_of(data_)},
         parts_(parts_of(options_, data_, *facts_.chance)),
-        weights_notes_(describe_initial_weights(options_of(parts_.front().runs), data_)),
-        folder_(options.report.empty()
-                    ? numbered_folder(is_map() ? kMapBase : "comparison", folders_of(parts_))
-                    : options.report),
+        weights_notes_(
+            describe_initial_weights(options_on_shared_data(parts_.front().runs), data_)),
+        folder_(report_folder(options_, parts_)),
         display_(make_progress_display(options.show_progress)) {
     if (is_map()) map_.emplace(folder_, folders_of(parts_), options_.step_time, options.replace);
-    for (Part& part : parts_) {
+    for (ComparisonPart& part : parts_) {
       part.files = std::make_unique<RunFiles>(folder_ / part.options.cluster.name);
     }
   }
@@ -298,7 +145,8 @@ class Comparer {
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
-    for (const Part& part : parts_) part.files->begin(part.heads, facts_, options_.replace);
+    for (const ComparisonPart& part : parts_)
+      part.files->begin(part.heads, facts_, options_.replace);
     if (map_) map_->write(facts_.command);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     if (is_map() && options_.step_time.is_measured) {
@@ -320,7 +168,7 @@ class Comparer {
                     count_text(num_runs(), "run"), count_text(options_.seeds, "seed")));
     int failed = 0;
     for (std::size_t r = 0; r < parts_.front().runs.size(); ++r) {
-      for (const Part& part : parts_) {
+      for (const ComparisonPart& part : parts_) {
         const RunSpec& run = part.runs[r];
         if (part.files->is_done(run)) continue;
         missing_.push_back({&part, &run});
@@ -536,7 +384,7 @@ class Comparer {
   const DataSplits data_;
   const CompareOptions options_;
   const ComparisonFacts facts_;
-  std::vector<Part> parts_;
+  std::vector<ComparisonPart> parts_;
   const std::vector<std::string> weights_notes_;
   const std::filesystem::path folder_;
   std::optional<MapFile> map_;

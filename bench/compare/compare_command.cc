@@ -77,19 +77,6 @@ fs::path find_program() {
   return here / "syncopate";
 }
 
-// Returns the flags of train that the variants of a preset set, each once, and
-// --learning-rate-scale: a preset always decides about the scale itself.
-std::vector<std::string> train_flags_of(const std::vector<Variant>& variants) {
-  std::vector<std::string> flags = {"--learning-rate-scale"};
-  for (const Variant& variant : variants) {
-    for (const std::string& word : variant.flags) {
-      const std::string flag = word.substr(0, word.find('='));
-      if (std::ranges::find(flags, flag) == flags.end()) flags.push_back(flag);
-    }
-  }
-  return flags;
-}
-
 StepTime parse_step_time(const std::string& text) {
   if (text == "measure") return {.is_measured = true};
   StepTime step;
@@ -130,7 +117,6 @@ class CompareFlags {
   void declare_training();
   void declare_faults();
   void add_default_variants(CompareOptions& options) const;
-  void apply_preset(CompareOptions& options) const;
   // Adds the faults of the flags to options.cluster; clock and variants are known. Throws
   // UsageError, also for a worker that no variant has.
   void apply_faults(CompareOptions& options) const;
@@ -316,7 +302,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   }
   check_clusters();
   if (!preset_.empty()) {
-    apply_preset(options);
+    apply_preset(options, preset_, flags_);
   } else if (strategies_.empty()) {
     add_default_variants(options);
   } else {
@@ -362,47 +348,6 @@ void CompareFlags::add_default_variants(CompareOptions& options) const {
       options.variants.push_back(
           parse_variant(fmt::format("{}{{threads={}}}", word, cpus), workers_, servers_));
     }
-  }
-}
-
-void CompareFlags::apply_preset(CompareOptions& options) const {
-  Names names;
-  for (const PresetRow& row : presets()) names.emplace_back(row.name);
-  require_name("--preset", preset_, names);
-  const auto row = std::ranges::find(presets(), std::string_view(preset_), &PresetRow::name);
-  CompareOptions own;
-  row->apply(own);
-  const std::string model = flags_.has("--model") ? options.model : own.model;
-  const std::string instead = flags_in_place_of(*row, model);
-  for (const char* flag : kFlagsOfPresets) {
-    if (!flags_.has(flag)) continue;
-    throw UsageError(fmt::format(
-        "{}: --preset has its own {}; leave one of them out; beside --preset may be given {}{}",
-        flag, listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}), kBesidePresets,
-        instead.empty() ? "" : fmt::format("; or give in place of --preset: {}", instead)));
-  }
-  const std::string data(row->data);
-  if (data != CompareOptions().data && !flags_.has("--data")) {
-    throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " + data);
-  }
-  const auto kind_of = [](const std::string& name) { return name.substr(0, name.find(':')); };
-  const bool keeps_target = model == own.model && kind_of(options.data) == kind_of(data);
-  if (model != own.model) {
-    options.notes.push_back(fmt::format(
-        "--preset {}: its learning rates were chosen for {}; where {} does not learn, {}", preset_,
-        own.model, model,
-        instead.empty() ? "give --strategies with other rates in place of --preset"
-                        : "give in place of --preset, with other rates: " + instead));
-  }
-  row->apply(options);
-  options.model = model;
-  options.preset = preset_;
-  if (!keeps_target) options.target_accuracy.reset();
-  const std::vector<std::string> of_train = train_flags_of(options.variants);
-  for (const std::string& flag : options.shared.given) {
-    if (std::ranges::find(of_train, flag) == of_train.end()) continue;
-    throw UsageError(fmt::format("{} after --: --preset {} sets {}; leave one of them out", flag,
-                                 preset_, listed(of_train)));
   }
 }
 

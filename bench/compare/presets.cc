@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "bench/plots/text.h"
+#include "deploy/cli/flag.h"
+#include "models/base/errors.h"
+#include "models/base/flag_rules.h"
 
 namespace syncopate::bench {
 namespace {
@@ -177,6 +181,19 @@ constexpr std::array kPresets = {
               "resnet20 on CIFAR-10: linear rates, warm-up; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_large_batch}};
 
+// Returns the flags of train that the variants of a preset set, each once, and
+// --learning-rate-scale: a preset always decides about the scale itself.
+std::vector<std::string> train_flags_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> flags = {"--learning-rate-scale"};
+  for (const Variant& variant : variants) {
+    for (const std::string& word : variant.flags) {
+      const std::string flag = word.substr(0, word.find('='));
+      if (std::ranges::find(flags, flag) == flags.end()) flags.push_back(flag);
+    }
+  }
+  return flags;
+}
+
 }  // namespace
 
 std::span<const PresetRow> presets() noexcept { return kPresets; }
@@ -199,6 +216,45 @@ std::string flags_in_place_of(const PresetRow& preset, const std::string& model)
       "--strategies '{}'",
       workers, model, options.batch_size_per_replica, options.epochs,
       fmt::join(options.cluster.flags, " "), fmt::join(words, ","));
+}
+
+void apply_preset(CompareOptions& options, const std::string& name, const FlagSet& flags) {
+  require_name("--preset", name, names_of(presets()));
+  const auto row = std::ranges::find(presets(), std::string_view(name), &PresetRow::name);
+  CompareOptions own;
+  row->apply(own);
+  const std::string model = flags.has("--model") ? options.model : own.model;
+  const std::string instead = flags_in_place_of(*row, model);
+  for (const char* flag : kFlagsOfPresets) {
+    if (!flags.has(flag)) continue;
+    throw UsageError(fmt::format(
+        "{}: --preset has its own {}; leave one of them out; beside --preset may be given {}{}",
+        flag, listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}), kBesidePresets,
+        instead.empty() ? "" : fmt::format("; or give in place of --preset: {}", instead)));
+  }
+  const std::string data(row->data);
+  if (data != CompareOptions().data && !flags.has("--data")) {
+    throw UsageError("--preset " + name + ": its data set is missing; give --data " + data);
+  }
+  const auto kind_of = [](const std::string& text) { return text.substr(0, text.find(':')); };
+  const bool keeps_target = model == own.model && kind_of(options.data) == kind_of(data);
+  if (model != own.model) {
+    options.notes.push_back(fmt::format(
+        "--preset {}: its learning rates were chosen for {}; where {} does not learn, {}", name,
+        own.model, model,
+        instead.empty() ? "give --strategies with other rates in place of --preset"
+                        : "give in place of --preset, with other rates: " + instead));
+  }
+  row->apply(options);
+  options.model = model;
+  options.preset = name;
+  if (!keeps_target) options.target_accuracy.reset();
+  const std::vector<std::string> of_train = train_flags_of(options.variants);
+  for (const std::string& flag : options.shared.given) {
+    if (std::ranges::find(of_train, flag) == of_train.end()) continue;
+    throw UsageError(fmt::format("{} after --: --preset {} sets {}; leave one of them out", flag,
+                                 name, listed(of_train)));
+  }
 }
 
 }  // namespace syncopate::bench

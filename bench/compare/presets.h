@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bench/compare/compare_options.h"
+#include "deploy/cli/flag_set.h"
 
 namespace syncopate::bench {
 
@@ -50,5 +51,10 @@ inline constexpr std::string_view kBesidePresets =
 // Returns the flags of compare that train this model as the preset does its own, without --data;
 // "" if its variants have several numbers of workers.
 std::string flags_in_place_of(const PresetRow& preset, const std::string& model);
+
+// Sets the experiment of --preset `name` in options, which have the values of --model, --data and
+// the flags of train. flags: those of compare, after they are parsed. Throws UsageError for an
+// unknown name, for a flag that the preset sets itself, and for a missing data set.
+void apply_preset(CompareOptions& options, const std::string& name, const FlagSet& flags);
 
 }  // namespace syncopate::bench

@@ -1,0 +1,13 @@
+// How accurate a guess is on the data of a comparison; accuracies are judged against it.
+#pragma once
+
+#include "bench/compare/report/comparison.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate::bench {
+
+// Returns the accuracy of always choosing the most frequent class of the test split, counted over
+// at most 10,000 samples, or over the pixels of at most 200 label maps.
+Chance chance_of(const DataSplits& data);
+
+}  // namespace syncopate::bench
