@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <filesystem>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -13,17 +11,15 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/slurm/gpu_request.h"
 #include "deploy/slurm/job_script.h"
+#include "deploy/slurm/resource_fit.h"
 #include "models/base/errors.h"
 #include "worker/input/record/example.h"
-#include "worker/run/run_sizes.h"
 #include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
 
 constexpr int kMostNodes = 65536;
-constexpr int kMostJobTasks = 1024;
-constexpr int kScriptsCpus = 2;  // CPUs per task in the job scripts
 
 Names script_names() {
   Names names;
@@ -40,7 +36,7 @@ std::string script_for(const std::string& name, int tasks) {
 
 // Returns the number of tasks that the flags give; a number that is not given counts as one.
 int tasks_of(const SbatchOptions& options) {
-  return std::max(1, options.nodes) * std::max(1, options.tasks_per_node);
+  return std::max(1, options.nodes) * tasks_on_node(options);
 }
 
 // The flags that request resources of the tasks that train, named as sbatch names them.
@@ -136,47 +132,6 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
   options.other_options.emplace_back(name, value);
 }
 
-// Returns the number of parts of a task that train at the same time: replicas, or the stages of a
-// pipeline in one process.
-int parts_of_task(const TrainOptions& train, const SbatchOptions& options) {
-  const bool is_one_process = options.script == "one_node";
-  if (train.takes_every_device) {
-    return train.takes_own_gpus ? std::max(1, requested_gpus(options).of_node(1, 1))
-                                : static_cast<int>(train.strategy.devices.size());
-  }
-  return has_stages(train) && is_one_process ? train.strategy.stages : train.strategy.replicas;
-}
-
-// Returns the GPUs that a task trains on: one for each part, but no more than it has.
-int gpus_of_task(const TrainOptions& train, const SbatchOptions& options) {
-  int gpus = parts_of_task(train, options);
-  if (!train.takes_own_gpus) gpus = std::min<int>(gpus, std::ssize(train.strategy.devices));
-  const GpuRequest request = requested_gpus(options);
-  if (request.is_empty()) return gpus;
-  const int tasks = std::max(1, options.tasks_per_node);
-  return std::clamp(request.of_node(nodes_of(options), tasks) / tasks, 1, gpus);
-}
-
-// Requests the GPUs that the flags of train need, for all tasks of a node, if no flag requests any.
-// train would find none, but only after the job has waited in the queue and started.
-void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
-  const std::vector<Device>& devices = train.strategy.devices;
-  if (devices.front().kind != DeviceKind::kCuda || !requested_gpus(options).is_empty()) return;
-  int gpus = parts_of_task(train, options);
-  if (train.takes_own_gpus) {
-    gpus *= std::max(1, options.tasks_per_node);
-  } else {
-    for (const Device& device : devices) gpus = std::max(gpus, device.index + 1);
-  }
-  const auto gres =
-      std::ranges::find(options.resources, "gres", &std::pair<std::string, std::string>::first);
-  if (gres == options.resources.end()) {
-    options.resources.emplace_back("gres", fmt::format("gpu:{}", gpus));
-  } else {
-    gres->second += fmt::format(",gpu:{}", gpus);
-  }
-}
-
 // The script's own flags of train, in front of the user's: in the script the shell expands $RUN.
 constexpr const char* kScriptsCheckpoints = "$RUN/checkpoints";
 constexpr const char* kScriptsMetrics = "$RUN/metrics.jsonl";
@@ -189,7 +144,7 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   arguments.insert(arguments.begin(),
                    {"--strategy", options.strategy, "--share-devices", "--checkpoint-dir",
                     kScriptsCheckpoints, "--metrics", kScriptsMetrics});
-  const int workers = nodes_of(options) * std::max(1, options.tasks_per_node);
+  const int workers = nodes_of(options) * tasks_on_node(options);
   const Environment worker({{"SYNCOPATE_ROLE", "worker"},
                             {"SYNCOPATE_INDEX", "0"},
                             {"SYNCOPATE_WORKERS", std::to_string(workers)},
@@ -227,58 +182,6 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   return train;
 }
 
-// Returns what to type so that a task or more use all GPUs of a node. `parts`: of each task.
-std::string cure_of_idle_gpus(const TrainOptions& train, const SbatchOptions& options,
-                              bool lists_gpus, int of_node, int parts) {
-  const std::string devices = train.takes_own_gpus ? "" : "--devices cuda ";
-  if (options.script == "one_node") {
-    if (!has_stages(train)) {
-      return fmt::format(
-          "give {}--replicas {} behind --, with --strategy mirrored or central-storage", devices,
-          of_node);
-    }
-    return fmt::format("give {}--stages {} behind --{}", devices, of_node,
-                       train.strategy.cut.empty() ? "" : " in place of --cut");
-  }
-  const bool divides = !lists_gpus && of_node % parts == 0;
-  const int of_task = divides ? parts : 1;
-  std::string cure =
-      requested_gpus(options).per_task > of_task
-          ? fmt::format("give --gpus-per-task {} --tasks-per-node {}", of_task, of_node / of_task)
-          : fmt::format("give --tasks-per-node {}", of_node / of_task);
-  if (!divides) cure += fmt::format(" and {}behind --", lists_gpus ? devices : "--replicas 1 ");
-  return cure;
-}
-
-// Gives each GPU of a node a task, or as many GPUs as a task has replicas, and says which GPUs
-// would stay idle.
-void fit_tasks(const TrainOptions& train, SbatchOptions& options) {
-  const GpuRequest gpus = requested_gpus(options);
-  if (gpus.is_empty()) return;
-  if (train.strategy.devices.front().kind != DeviceKind::kCuda) {
-    options.notes.emplace_back(
-        "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
-    return;
-  }
-  const int parts = parts_of_task(train, options);
-  // All tasks of a node train on the listed GPUs, unless Slurm gives each task its own.
-  const bool lists_gpus = !train.takes_own_gpus && gpus.per_task == 0;
-  const int nodes = nodes_of(options);
-  if (options.script != "one_node" && options.tasks_per_node == 0 && gpus.per_task == 0 &&
-      !lists_gpus) {
-    options.tasks_per_node = std::clamp(gpus.of_node(nodes, 1) / parts, 1, kMostJobTasks);
-  }
-  const int tasks = std::max(1, options.tasks_per_node);
-  const int of_node = gpus.of_node(nodes, tasks);
-  const int used =
-      lists_gpus ? std::min<int>(parts, std::ssize(train.strategy.devices)) : tasks * parts;
-  if (used >= of_node) return;
-  options.notes.push_back(
-      fmt::format("{} of the {} GPUs of a node stay idle, because --strategy {} uses {}; {}",
-                  of_node - used, of_node, options.strategy, used,
-                  cure_of_idle_gpus(train, options, lists_gpus, of_node, parts)));
-}
-
 // Refuses what the build that submits cannot do, unless the job runs another program.
 void check_build(const TrainOptions& train, const SbatchOptions& options) {
   if (!options.program.empty() || !options.container.empty()) return;
@@ -287,30 +190,6 @@ void check_build(const TrainOptions& train, const SbatchOptions& options) {
   if (row != datasets().end() && row->takes(DataFlags::kFeatures))
     require_records(fmt::format("--data {}", row->pattern));
   if (!train.tensorboard.empty()) require_tensorboard();
-}
-
-// Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
-// job has waited in the queue and started.
-void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
-  // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
-  // the flag there, so that the CPUs of this machine are not counted.
-  const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
-  const char* const parts = has_stages(train) ? "stages" : "replicas";
-  const int count = parts_of_task(train, options);
-  const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
-  if (shares) return;
-  // run_sbatch() asks Slurm how many CPUs belong to these GPUs.
-  if (options.cpus_per_task == 0 && is_on_gpus)
-    options.gpus_per_task = gpus_of_task(train, options);
-  if (options.cpus_per_task == 0) {
-    const int wanted = count * std::max(1, train.strategy.lanes);
-    if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
-  } else if (options.cpus_per_task < count && !is_on_gpus) {
-    throw UsageError(
-        fmt::format("--cpus-per-task {} for --{} {}: {} that share a CPU wait for each other; give "
-                    "one to each, or --share-devices behind -- if that is meant",
-                    options.cpus_per_task, parts, count, parts));
-  }
 }
 
 // Refuses flags of train that all elements of an array would share: a seed, and files to write.
@@ -358,7 +237,7 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
                     "all nodes run equally many servers",
                     options.servers, options.server_nodes));
   }
-  const int tasks = nodes_of(options) * std::max(1, options.tasks_per_node);
+  const int tasks = nodes_of(options) * tasks_on_node(options);
   if (options.script == "compare" && options.servers >= tasks) {
     throw UsageError(fmt::format(
         "--servers {} of {} tasks: no task is left to train; give more --nodes or --tasks-per-node",

@@ -260,6 +260,8 @@ int nodes_of(const SbatchOptions& options) {
   return script.number_of(script.components() - 1, "nodes");
 }
 
+int tasks_on_node(const SbatchOptions& options) { return std::max(1, options.tasks_per_node); }
+
 std::string filled_script(const SbatchOptions& options) {
   Filling filling(options.script);
   filling.option_of_all("time", options.time);

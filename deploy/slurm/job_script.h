@@ -87,6 +87,8 @@ struct SbatchOptions {
 
 // Returns the number of the workers' nodes: from the options, else from the script.
 int nodes_of(const SbatchOptions& options);
+// Returns the number of tasks on each of these nodes; one where the options give no number.
+int tasks_on_node(const SbatchOptions& options);
 
 // Returns the job script with the values filled in. Throws InternalError if a script lacks a line
 // that must be filled in.
