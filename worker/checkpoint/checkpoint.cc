@@ -1,24 +1,17 @@
-// The writer and the reader of checkpoints. They are one file, of over 450 lines, because they
-// share the table of the metadata's entries and the names and the order of the tensors.
+// The writer and the reader of checkpoints, which share the names and the order of the tensors.
 #include "worker/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/flag_values.h"
 #include "models/base/random.h"
 #include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
+#include "worker/checkpoint/checkpoint_metadata.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
@@ -26,9 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Versions of the checkpoint format. Version 2 lists skipped samples; a program that reads only
-// version 1 would leave them out of training.
-constexpr std::string_view kFormatVersion = "1";
 constexpr std::string_view kSlotPrefix = "optimizer.";
 
 // Returns the elements of tensor i, where `block` holds all tensors of the layout.
@@ -60,148 +50,6 @@ std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapsh
   return entries;
 }
 
-DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault) {
-  return DamagedFileError(fmt::format("checkpoint {} is damaged: {}", path.string(), fault));
-}
-
-// Calls visit(key, field, is_required) for each entry of a checkpoint's metadata except the format
-// version, the skipped samples, the rules and the loss scale. An entry that is not required is
-// absent if its field is empty or 0.
-template <typename Info, typename Visit>
-void for_each_entry(Info& info, const Visit& visit) {
-  visit("model", info.model, true);
-  visit("optimizer", info.optimizer, true);
-  visit("step", info.progress.at.step, true);
-  visit("samples", info.progress.at.samples, true);
-  visit("epoch", info.progress.at.position.epoch, true);
-  visit("offset", info.progress.at.position.offset, true);
-  visit("data", info.progress.data, true);
-  visit("seed", info.progress.seed, true);
-  visit("data_flag", info.progress.data_flag, true);
-  visit("split", info.progress.split, false);
-  visit("head", info.progress.head, false);
-  visit("normalize", info.progress.normalize, false);
-  visit("data_samples", info.progress.data_samples, true);
-  visit("samples_per_update", info.progress.samples_per_update, true);
-  visit("update_flags", info.progress.update_flags, true);
-  visit("skip_bad_records", info.progress.skip_bad_records, false);
-  visit("exif", info.progress.apply_exif, false);
-  visit("image_feature", info.progress.image_feature, false);
-  visit("label_feature", info.progress.label_feature, false);
-  visit("raw_shape", info.progress.raw_shape, false);
-  visit("class_names", info.progress.class_names, false);
-  visit("table_columns", info.progress.table_columns, false);
-  visit("network", info.network, true);
-}
-
-std::string text_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
-  const auto found = file.metadata().find(std::string(key));
-  if (found != file.metadata().end()) return found->second;
-  throw damaged_checkpoint(path, fmt::format("its metadata lack '{}'", key));
-}
-
-template <typename Number>
-Number number_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
-  const std::string text = text_of(file, path, key);
-  Number value = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && last == text.data() + text.size() && value >= 0) return value;
-  throw damaged_checkpoint(path, fmt::format("its {} is '{}'", key, text));
-}
-
-bool has(const SafetensorsReader& file, std::string_view key) {
-  return file.metadata().contains(std::string(key));
-}
-
-// The skipped sample ranges of a checkpoint; the metadata lack them when there are none.
-std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const fs::path& path) {
-  const auto found = file.metadata().find("untrained");
-  if (found == file.metadata().end()) return {};
-  if (auto ranges = parse_sample_ranges(found->second)) return *std::move(ranges);
-  throw damaged_checkpoint(
-      path, fmt::format("its untrained samples are '{}'; expected [[epoch, begin, end], ...]",
-                        found->second.substr(0, 100)));
-}
-
-// The loss scale of a checkpoint; the metadata lack it when losses are not scaled.
-std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const fs::path& path) {
-  if (!has(file, "loss_scale")) return std::nullopt;
-  const LossScaleState state{number_of<float>(file, path, "loss_scale"),
-                             number_of<std::int32_t>(file, path, "loss_scale_good_steps"),
-                             number_of<std::int32_t>(file, path, "skipped_steps")};
-  if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
-  throw damaged_checkpoint(path, "its loss_scale is " + shortest_text(state.scale));
-}
-
-// The state of the rules that judge evaluations, as numbers with blanks between; empty: none.
-std::vector<double> rules_of(const SafetensorsReader& file, const fs::path& path) {
-  if (!has(file, "rules")) return {};
-  const std::string text = text_of(file, path, "rules");
-  std::vector<double> numbers;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at != end;) {
-    double number = 0.0;
-    const auto [last, error] = std::from_chars(at, end, number);
-    if (error != std::errc{} || (last != end && *last != ' ')) {
-      throw damaged_checkpoint(path, "its rules are '" + text.substr(0, 100) + "'");
-    }
-    numbers.push_back(number);
-    at = last == end ? end : last + 1;
-  }
-  return numbers;
-}
-
-std::string rules_text(const std::vector<double>& rules) {
-  std::string text;
-  for (const double number : rules) text += (text.empty() ? "" : " ") + shortest_text(number);
-  return text;
-}
-
-FileMetadata metadata_of(const CheckpointInfo& info) {
-  FileMetadata metadata;
-  for_each_entry(info, [&]<typename Value>(const char* key, const Value& value, bool is_required) {
-    if (!is_required && value == Value{}) return;
-    metadata[key] = fmt::format("{}", value);
-  });
-  metadata["network_hash"] = network_hash(info.network);
-  metadata["format_version"] = kFormatVersion;
-  if (const auto& untrained = info.progress.at.position.untrained; !untrained.empty()) {
-    metadata["untrained"] = to_json(untrained);
-  }
-  if (const auto& rules = info.progress.at.rules; !rules.empty()) {
-    metadata["rules"] = rules_text(rules);
-  }
-  if (info.loss_scale) {
-    metadata["loss_scale"] = shortest_text(info.loss_scale->scale);
-    metadata["loss_scale_good_steps"] = fmt::format("{}", info.loss_scale->good_steps);
-    metadata["skipped_steps"] = fmt::format("{}", info.loss_scale->skipped_steps);
-  }
-  return metadata;
-}
-
-CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
-  CheckpointInfo info;
-  info.path = path;
-  for_each_entry(info, [&]<typename Value>(const char* key, Value& value, bool is_required) {
-    if (!is_required && !has(file, key)) return;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      value = text_of(file, path, key);
-    } else {
-      value = number_of<Value>(file, path, key);
-    }
-  });
-  info.progress.at.position.untrained = untrained_of(file, path);
-  info.progress.at.rules = rules_of(file, path);
-  info.loss_scale = loss_scale_of(file, path);
-  if (text_of(file, path, "network_hash") != network_hash(info.network)) {
-    throw damaged_checkpoint(path, "its network does not have the recorded hash");
-  }
-  info.has_average = std::ranges::any_of(file.tensors(), [](const TensorEntry& entry) {
-    return entry.name.starts_with(slot_name(std::string(kAverageSlot), ""));
-  });
-  return info;
-}
-
 // A checkpoint has tensors of f32 only.
 void check_element_types(const SafetensorsReader& file, const fs::path& path) {
   for (const TensorEntry& entry : file.tensors()) {
@@ -211,33 +59,6 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
         "give a checkpoint of syncopate train",
         path.string(), entry.name, entry.dtype));
   }
-}
-
-// An unknown format version means another program or damage; the checksum tells which.
-void check_format_version(const SafetensorsReader& file, const fs::path& path) {
-  const auto version = file.metadata().find("format_version");
-  if (version == file.metadata().end()) {
-    if (file.metadata().contains("format")) {
-      throw FileError(fmt::format(
-          "{} holds weights, as syncopate export writes them, and is no checkpoint; give the "
-          "checkpoint, or train with --init-from",
-          path.string()));
-    }
-    const std::string fault = fmt::format("checkpoint {} has no format version", path.string());
-    if (has(file, "checksum")) throw DamagedFileError(fault + ": its header is damaged");
-    throw FileError(fault +
-                    ": it was not written by this program; give a checkpoint of syncopate train");
-  }
-  if (version->second == kFormatVersion) return;
-  const std::string found =
-      fmt::format("checkpoint {} is of format version {}, this program reads version {}",
-                  path.string(), version->second, kFormatVersion);
-  try {
-    file.verify_checksum();
-  } catch (const DamagedFileError& error) {
-    throw DamagedFileError(fmt::format("{}; and {}", found, error.fault()));
-  }
-  throw FileError(found + "; use the program that wrote it");
 }
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
@@ -275,7 +96,7 @@ std::string first_other_shape(const SafetensorsReader& file,
 // Throws UsageError unless the checkpoint's network does the same with its parameters: two network
 // files may have the same name and parameters.
 void check_operations(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
-  const Graph recorded = recorded_network(info_of(file, path));
+  const Graph recorded = recorded_network(checkpoint_info(file, path));
   const std::string difference = first_difference(recorded, graph);
   if (difference.empty()) return;
   throw UsageError(fmt::format(
@@ -285,7 +106,7 @@ void check_operations(const SafetensorsReader& file, const fs::path& path, const
 }
 
 void check_network(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
-  const std::string model = text_of(file, path, "model");
+  const std::string model = metadata_text(file, path, "model");
   const std::vector<TensorEntry> wanted = network_entries(graph);
   const std::string other_name = first_other_name(file, wanted);
   const std::string difference = other_name.empty() ? first_other_shape(file, wanted) : other_name;
@@ -296,7 +117,7 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
             ? fmt::format("checkpoint {} has another network {}, or was trained on other data or "
                           "with another --image-size: {}; give {} and --data {}, with their flags",
                           path.string(), model, difference, model_flag(model),
-                          text_of(file, path, "data_flag"))
+                          metadata_text(file, path, "data_flag"))
             : fmt::format("checkpoint {} has another network {} than this run: {}; give the "
                           "--model and --head it was trained with, or another checkpoint",
                           path.string(), model, difference));
@@ -309,7 +130,7 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
 
 void check_optimizer(const SafetensorsReader& file, const fs::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer) {
-  const std::string saved = text_of(file, path, "optimizer");
+  const std::string saved = metadata_text(file, path, "optimizer");
   if (saved != optimizer) {
     throw UsageError(fmt::format(
         "checkpoint {} is of optimizer {}, this run has optimizer {}: resume with --optimizer {}, "
@@ -380,7 +201,7 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
                             .optimizer = optimizer,
                             .network = to_text(graph),
                             .loss_scale = snapshot.loss_scale};
-  SafetensorsWriter file(path, metadata_of(info), std::move(entries));
+  SafetensorsWriter file(path, checkpoint_metadata(info), std::move(entries));
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();
   append_parameters(file, graph, parameters, snapshot.values);
@@ -406,7 +227,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& file_or_folder) {
   check_element_types(file, path);
   check_format_version(file, path);
   file.verify_checksum();
-  return info_of(file, path);
+  return checkpoint_info(file, path);
 }
 
 Graph recorded_network(const CheckpointInfo& info) {
@@ -427,7 +248,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   file.verify_checksum();
   check_network(file, path, graph);
   if (want_slots) check_optimizer(file, path, graph, snapshot, optimizer);
-  CheckpointInfo info = info_of(file, path);
+  CheckpointInfo info = checkpoint_info(file, path);
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();
   read_parameters(file, graph, parameters, snapshot.values, "");
