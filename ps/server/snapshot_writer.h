@@ -7,33 +7,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "ps/net/wake_event.h"
-#include "ps/server/served_variables.h"
+#include "ps/server/snapshot_file.h"
 
 namespace syncopate::ps {
-
-// The checksum of `bytes`, continued from the checksum of the bytes before them. It detects damage
-// by a disk or a crash at the speed of reading memory; every change of a single word is detected.
-// Not cryptographic.
-std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept;
-
-struct SnapshotFile {
-  std::uint64_t number = 0;
-  wire::DeclarationT declaration;
-  ShardSnapshot state;
-  std::vector<float> running_statistics;
-  std::vector<WorkerClock> entries;
-  std::vector<std::uint8_t> coordinator;  // on shard 0: the bytes of Coordinator::save()
-};
 
 // Writes and reads a shard's snapshot files on its own thread. Thread-safe except for construction.
 class SnapshotWriter {
@@ -53,11 +37,7 @@ class SnapshotWriter {
   // start only, since that takes a descriptor.
   std::vector<std::uint64_t> existing() const;
 
-  struct Job {
-    std::shared_ptr<const ServedSnapshot> snapshot;
-    wire::DeclarationT declaration;
-    std::vector<std::uint8_t> coordinator;
-  };
+  using Job = SnapshotContent;
   void write(Job job);
   // Returns the number of a snapshot if its file was completed since the last call.
   std::optional<std::uint64_t> take_written();
@@ -99,7 +79,6 @@ class SnapshotWriter {
   // Forgets the snapshots without a file, or all if the folder was lost to another job.
   void renew_dir();
   void read_file(std::uint64_t snapshot);
-  void save(const Job& job) const;
   bool is_unwanted() const;
   // After a snapshot file is complete: removes it if it has become void, otherwise the oldest.
   void remove_unwanted(std::uint64_t written);
