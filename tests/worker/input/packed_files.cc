@@ -10,11 +10,17 @@
 
 namespace syncopate {
 
+Bytes text_bytes(std::string_view text) { return {text.begin(), text.end()}; }
+
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
   if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+void write_file(const std::filesystem::path& path, std::string_view text) {
+  write_file(path, text_bytes(text));
 }
 
 Bytes read_file(const std::filesystem::path& path) {

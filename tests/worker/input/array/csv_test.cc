@@ -16,7 +16,7 @@ namespace {
 class CsvFile : public testing::Test {
  protected:
   void put(const std::string& name, const std::string& text) {
-    write_file(folder_.path() / name, Bytes(text.begin(), text.end()));
+    write_file(folder_.path() / name, text);
   }
   std::string flag(const std::string& name) const {
     return "csv:" + (folder_.path() / name).string();
@@ -153,7 +153,7 @@ TEST_F(CsvFile, TellsWhichColumnHasTheLabelsAndWhichCountsTheRows) {
 
 TEST_F(CsvFile, MayBePacked) {
   const std::string text = "1,0\n2,1\n3,0\n";
-  write_file(folder_.path() / "t.csv.gz", gzip(Bytes(text.begin(), text.end())));
+  write_file(folder_.path() / "t.csv.gz", gzip(text_bytes(text)));
   EXPECT_EQ(open("t.csv.gz").train->size(), 2);
 }
 

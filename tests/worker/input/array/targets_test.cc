@@ -105,8 +105,8 @@ TEST_F(NumbersOfArrays, MustBeFiniteAndOfOneKind) {
 class NumbersOfATable : public testing::Test {
  protected:
   DataSplits open(const std::string& text, const std::string& columns) const {
-    write_file(folder_.path() / "train.csv", Bytes(text.begin(), text.end()));
-    write_file(folder_.path() / "test.csv", Bytes(text.begin(), text.end()));
+    write_file(folder_.path() / "train.csv", text);
+    write_file(folder_.path() / "test.csv", text);
     return open_dataset("csv:" + folder_.path().string() + ":targets=" + columns, {});
   }
   std::string error(const std::string& text, const std::string& columns) const {
@@ -129,7 +129,7 @@ TEST_F(NumbersOfATable, AreColumnsByNameOrNumberInTheOrderGiven) {
 TEST_F(NumbersOfATable, AreCutIntoTrainingAndTestSamples) {
   std::string text = "x,y\n";
   for (int i = 0; i < 10; ++i) text += std::to_string(i) + "," + std::to_string(2 * i) + "\n";
-  write_file(folder_.path() / "t.csv", Bytes(text.begin(), text.end()));
+  write_file(folder_.path() / "t.csv", text);
   const DataSplits data =
       open_dataset("csv:" + (folder_.path() / "t.csv").string() + ":targets=y", {});
   ASSERT_EQ(data.test->size(), 2);
