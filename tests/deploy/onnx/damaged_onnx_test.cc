@@ -73,7 +73,7 @@ const WrongFile kWrongFiles[] = {
     {"WithAnUnknownAttribute", "Relu in node relu with the attribute slope",
      [](OnnxModel& model) { set(*graph_of(model).mutable_node(2), "slope", 0.1F); }},
     {"WithAnAttributeOfAnotherType", "attribute strides is of type 2; expected 7",
-     [](OnnxModel& model) { set(*graph_of(model).mutable_node(0), "strides", std::int64_t{2}); }},
+     [](OnnxModel& model) { set(*graph_of(model).mutable_node(0), "strides", 2); }},
     {"WithAHugeStride", "strides 1000000000000; expected 1 to 128",
      [](OnnxModel& model) {
        set_list(*graph_of(model).mutable_node(0), "strides",

@@ -110,8 +110,7 @@ OnnxModel small_onnx_network() {
   model.node("Flatten", "flat", {"pool"});
   model.weights("fc.weight", {5, 64});
   model.weights("fc.bias", {5});
-  set(model.node("Gemm", "fc", {"flat", "fc.weight", "fc.bias"}), "transB", std::int64_t{1});
-  model.output("fc");
+  set(model.last("Gemm", "fc", {"flat", "fc.weight", "fc.bias"}), "transB", 1);
   return model;
 }
 

@@ -24,6 +24,12 @@ struct OnnxModel {
   // Adds a node; its output has the name of the node. Returns the node.
   NodeProto& node(const std::string& op, const std::string& name,
                   const std::vector<std::string>& inputs);
+  // Adds a node in the same way, and its output to the outputs of the network.
+  NodeProto& last(const std::string& op, const std::string& name,
+                  const std::vector<std::string>& inputs) {
+    output(name);
+    return node(op, name, inputs);
+  }
   // Adds a stored tensor of floats 0.5, 1.5, 2.5, ... times `step`.
   TensorProto& weights(const std::string& name, const std::vector<std::int64_t>& shape,
                        float step = 0.01F);
@@ -39,9 +45,19 @@ struct OnnxModel {
 };
 
 void set(NodeProto& node, const std::string& name, std::int64_t value);
+inline void set(NodeProto& node, const std::string& name, int value) {
+  set(node, name, std::int64_t{value});
+}
 void set(NodeProto& node, const std::string& name, float value);
 void set(NodeProto& node, const std::string& name, const std::string& text);
 void set_list(NodeProto& node, const std::string& name, const std::vector<std::int64_t>& values);
+// Adds an entry to the metadata of a node or of a graph.
+template <typename Message>
+void set_metadata(Message& message, const std::string& key, const std::string& value) {
+  auto& entry = *message.add_metadata_props();
+  entry.set_key(key);
+  entry.set_value(value);
+}
 
 // Returns the network of many tests: [N, 3, 8, 8], conv of 4 channels with batch norm and ReLU,
 // max-pool, flatten, dense of 5.

@@ -21,11 +21,12 @@ class AnOnnxNetwork : public testing::Test {
     model.save(folder_.path() / "net.onnx");
     return read_onnx_network(folder_.path() / "net.onnx");
   }
-  // Returns the operations between the input and the loss, such as "conv2d relu".
-  static std::string operations(const OnnxNetwork& network) {
+  // Returns the operations between the first and the last `ends` nodes, by default between the
+  // input and the loss, such as "conv2d relu".
+  static std::string operations(const OnnxNetwork& network, std::size_t ends = 1) {
     std::string text;
-    for (std::size_t i = 1; i + 1 < network.graph.nodes.size(); ++i) {
-      text += (i > 1 ? " " : "") + std::string(name(network.graph.nodes[i].operation));
+    for (std::size_t i = ends; i + ends < network.graph.nodes.size(); ++i) {
+      text += (i > ends ? " " : "") + std::string(name(network.graph.nodes[i].operation));
     }
     return text;
   }
@@ -52,8 +53,8 @@ class AnOnnxNetwork : public testing::Test {
 };
 
 // A map [N, 4, H, W] of a convolution in front of the operators of a test.
-inline OnnxModel map_of_four(std::int64_t side = 8) {
-  OnnxModel model({0, 3, side, side});
+inline OnnxModel map_of_four(std::int64_t height = 8, std::int64_t width = 8) {
+  OnnxModel model({0, 3, height, width});
   model.weights("conv.weight", {4, 3, 1, 1});
   model.node("Conv", "map", {"x", "conv.weight"});
   return model;

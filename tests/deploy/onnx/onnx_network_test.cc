@@ -95,14 +95,13 @@ TEST_F(AnOnnxNetwork, ReadsAllWaysOfStoringFloats) {
 
 TEST_F(AnOnnxNetwork, MayHaveItsPaddingFromAutoPad) {
   const auto pad_of = [&](const std::string& kind) {
-    OnnxModel model = map_of_four(8);
+    OnnxModel model = map_of_four();
     model.weights("w", {2, 4, 3, 3});
     NodeProto& conv = model.node("Conv", "conv2", {"map", "w"});
     set_list(conv, "strides", {2, 2});
     set(conv, "auto_pad", kind);
     model.node("GlobalAveragePool", "pool", {"conv2"});
-    model.node("Flatten", "flat", {"pool"});
-    model.output("flat");
+    model.last("Flatten", "flat", {"pool"});
     return std::get<Conv2dOp>(read(model).graph.nodes[2].operation).pad;
   };
   EXPECT_EQ(pad_of("SAME_UPPER"), Padding(0, 0, 1, 1));  // as TensorFlow's "same"
@@ -111,7 +110,7 @@ TEST_F(AnOnnxNetwork, MayHaveItsPaddingFromAutoPad) {
 }
 
 TEST_F(AnOnnxNetwork, HasTransposedConvolutionsWithOutputPadding) {
-  OnnxModel model = map_of_four(8);
+  OnnxModel model = map_of_four();
   model.weights("up.weight", {4, 2, 3, 3});
   model.weights("up.bias", {2});
   NodeProto& up = model.node("ConvTranspose", "up", {"map", "up.weight", "up.bias"});
@@ -156,7 +155,7 @@ TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
   OnnxModel model({2, 3, 8, 8});
   model.weights("conv.weight", {4, 3, 1, 1});
   // A bias of zeros of a convolution that has none.
-  set(model.node("Shape", "shape", {"conv.weight"}), "end", std::int64_t{1});
+  set(model.node("Shape", "shape", {"conv.weight"}), "end", 1);
   model.number("zero", 0.0F);
   model.node("CastLike", "like", {"zero", "x"});
   model.node("Expand", "zeros", {"like", "shape"});
@@ -168,11 +167,10 @@ TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
   model.list("axis", {0});
   model.node("Unsqueeze", "samples_list", {"samples", "axis"});
   model.list("rest", {-1});
-  set(model.node("Concat", "target", {"samples_list", "rest"}), "axis", std::int64_t{0});
+  set(model.node("Concat", "target", {"samples_list", "rest"}), "axis", 0);
   model.node("Reshape", "flat", {"conv", "target"});
   model.weights("fc.weight", {5, 256});
-  set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
-  model.output("fc");
+  set(model.last("Gemm", "fc", {"flat", "fc.weight"}), "transB", 1);
   const OnnxNetwork network = read(model);
   EXPECT_EQ(operations(network), "conv2d flatten dense");
   EXPECT_FALSE(operation<Conv2dOp>(network).bias);
@@ -194,14 +192,14 @@ TEST_F(AnOnnxNetwork, MayReadTheNumberOfSamplesForAShapeAlone) {
     model.node("Shape", "shape", {"x"});
     model.list("first", {0}).clear_dims();
     model.node("Gather", "samples", {"shape", "first"});
-    set(model.node("Cast", "as_float", {"samples"}), "to", std::int64_t{1});
+    set(model.node("Cast", "as_float", {"samples"}), "to", 1);
     model.list("one", {1}).clear_dims();
     model.node("Mul", "same", {"samples", "one"});
     model.list("axis", {0});
     model.node("Unsqueeze", "list", {"same", "axis"});
     model.list("rest", {-1});
-    set(model.node("Concat", "target", {"list", "rest"}), "axis", std::int64_t{0});
-    set(model.node("Concat", "reversed", {"rest", "list"}), "axis", std::int64_t{0});
+    set(model.node("Concat", "target", {"list", "rest"}), "axis", 0);
+    set(model.node("Concat", "reversed", {"rest", "list"}), "axis", 0);
     model.list("open", {-1, -1});
     if (last == "Div" || last == "Mul") model.node(last, "end", {"fc", "as_float"});
     if (last == "later bias") {
@@ -235,15 +233,13 @@ TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
     OnnxModel model = map_of_four();
     if (kind == std::string("input")) {
       model.list("axes", {-1, -2});
-      set(model.node("ReduceMean", "mean", {"map", "axes"}), "keepdims", std::int64_t{0});
-      model.output("mean");
+      set(model.last("ReduceMean", "mean", {"map", "axes"}), "keepdims", 0);
     } else {
       NodeProto& mean =
           model.node(kind == std::string("attribute") ? "ReduceMean" : kind, "mean", {"map"});
       if (mean.op_type() == "ReduceMean") set_list(mean, "axes", {2, 3});
       model.list("axes", {2, 3});
-      model.node("Squeeze", "flat", {"mean", "axes"});
-      model.output("flat");
+      model.last("Squeeze", "flat", {"mean", "axes"});
     }
     EXPECT_EQ(operations(model), "conv2d global_average_pool") << kind;
   }
@@ -253,11 +249,10 @@ TEST_F(AnOnnxNetwork, JoinsChannelsAndAddsMaps) {
   OnnxModel model = map_of_four();
   model.node("Relu", "relu", {"map"});
   model.node("Add", "sum", {"relu", "map"});
-  set(model.node("Concat", "both", {"sum", "map"}), "axis", std::int64_t{1});
+  set(model.node("Concat", "both", {"sum", "map"}), "axis", 1);
   NodeProto& pool = model.node("AveragePool", "pool", {"both"});
   set_list(pool, "kernel_shape", {8, 8});
-  model.node("Flatten", "flat", {"pool"});
-  model.output("flat");
+  model.last("Flatten", "flat", {"pool"});
   const OnnxNetwork network = read(model);
   EXPECT_EQ(operations(network), "conv2d relu add concat average_pool flatten");
   EXPECT_EQ(network.graph.num_classes(), 8);
@@ -272,8 +267,7 @@ TEST_F(AnOnnxNetwork, MayShareAListOfValues) {
     model.weights("two", {4, 4});
     model.weights("shifts", {4});
     model.node("Gemm", "first", {"x", "one", "shifts"});
-    model.node("Gemm", "again", {"first", "two", "shifts"});
-    model.output("again");
+    model.last("Gemm", "again", {"first", "two", "shifts"});
     EXPECT_EQ(operations(model), "dense dense");
     EXPECT_EQ(read(model).notes,
               std::vector<std::string>{"biases or norms that the file stores once for several "
@@ -311,8 +305,7 @@ TEST_F(AnOnnxNetwork, KeepsDropoutOfTrainingModeAlone) {
     model.message.mutable_graph()->mutable_initializer(0)->add_int32_data(is_training ? 1 : 0);
     model.node("Dropout", "/drop/Dropout", {"x", "rate", "mode"});
     model.weights("fc.weight", {6, 2});
-    model.node("MatMul", "fc", {"/drop/Dropout", "fc.weight"});
-    model.output("fc");
+    model.last("MatMul", "fc", {"/drop/Dropout", "fc.weight"});
     return operations(model);
   };
   EXPECT_EQ(operations_of(0.5F, true), "dropout dense");
@@ -324,139 +317,20 @@ TEST_F(AnOnnxNetwork, SaysThatBatchNormsWereFolded) {
   OnnxModel model({0, 3, 8, 8});
   model.weights("onnx::Conv_25", {4, 3, 1, 1});
   model.weights("onnx::Conv_26", {4});
-  model.node("Conv", "/layer1/layer1.0/conv1/Conv", {"x", "onnx::Conv_25", "onnx::Conv_26"});
-  model.output("/layer1/layer1.0/conv1/Conv");
+  model.last("Conv", "/layer1/layer1.0/conv1/Conv", {"x", "onnx::Conv_25", "onnx::Conv_26"});
   const OnnxNetwork network = read(model);
   ASSERT_EQ(network.notes.size(), 1U);
   EXPECT_TRUE(contains(network.notes.front(), "folded the batch norms into 1 layer, such as"));
   EXPECT_EQ(network.weights.front().name, "layer1.0.conv1.weight");
 }
 
-TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
-  OnnxModel model = map_of_four();
-  model.node("LRN", "up1", {"map"});
-  model.node("LRN", "up2", {"up1"});
-  model.weights("w", {4, 4, 3, 3});
-  set_list(model.node("Conv", "wide", {"up2", "w"}), "dilations", {2, 2});
-  model.node("FusedConv", "fused", {"wide"}).set_domain("com.microsoft");
-  model.output("fused");
-  EXPECT_EQ(error_of(model),
-            (folder_.path() / "net.onnx").string() +
-                ": no counterpart here: LRN in nodes up1, up2; Conv in node wide with dilations "
-                "of 2; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
-                "what is taken");
-  // What is behind a known node that reads a missing one is not known.
-  model.node("Relu", "relu", {"fused"});
-  model.message.mutable_graph()->mutable_output(0)->set_name("relu");
-  EXPECT_TRUE(
-      contains(error_of(model), "lists what is taken, and nodes behind these were not checked"));
-}
-
-// x.view(x.size(0), -1) behind a node that is refused.
-TEST_F(AnOnnxNetwork, NamesNoOperatorsOfShapesBehindAMissingNode) {
-  OnnxModel model = map_of_four();
-  model.node("LRN", "norm", {"map"});
-  model.node("Shape", "shape", {"norm"});
-  model.list("first", {0});
-  model.node("Gather", "samples", {"shape", "first"});
-  model.node("Mod", "rest", {"samples", "first"});
-  set(model.node("Concat", "target", {"samples", "rest"}), "axis", std::int64_t{0});
-  model.node("Reshape", "end", {"norm", "target"});
-  model.output("end");
-  EXPECT_TRUE(contains(error_of(model), "no counterpart here: LRN in node norm; `syncopate"));
-}
-
-// Another domain's Sigmoid may compute anything.
-TEST_F(AnOnnxNetwork, TakesNoOperatorOfAnotherDomainForOneOfOnnx) {
-  const auto set_domain = [](OnnxModel& model, const std::string& name) {
-    for (NodeProto& node : *model.message.mutable_graph()->mutable_node()) {
-      if (node.name() == name) node.set_domain("com.acme");
-    }
-  };
-  OnnxModel gated = map_of_four();
-  gated.node("Sigmoid", "gate", {"map"});
-  gated.node("Mul", "gated", {"map", "gate"});
-  gated.output("gated");
-  EXPECT_EQ(operations(gated), "conv2d silu");
-  OnnxModel product = gated;
-  set_domain(gated, "gate");
-  EXPECT_TRUE(contains(error_of(gated), "com.acme::Sigmoid in node gate"));
-  set_domain(product, "gated");
-  EXPECT_TRUE(contains(error_of(product), "com.acme::Mul in node gated"));
-  OnnxModel biased = map_of_four();
-  biased.weights("bias", {1, 4, 1, 1});
-  biased.node("Add", "biased", {"map", "bias"});
-  biased.output("biased");
-  EXPECT_EQ(error_of(biased), "");
-  set_domain(biased, "biased");
-  EXPECT_TRUE(contains(error_of(biased), "com.acme::Add in node biased"));
-  OnnxModel last = map_of_four();
-  last.node("Softmax", "softmax", {"map"});
-  last.node("Identity", "end", {"softmax"});
-  last.output("end");
-  set_domain(last, "end");
-  EXPECT_TRUE(contains(error_of(last), "com.acme::Identity in node end"));
-}
-
-// Silu, Part and Repeat are names that the reader gives nodes.
-TEST_F(AnOnnxNetwork, TakesNoOperatorsThatOnnxDoesNotHave) {
-  for (const char* const op : {"Silu", "Part", "Repeat"}) {
-    OnnxModel model = map_of_four();
-    model.node(op, "odd", {"map"});
-    model.output("odd");
-    EXPECT_TRUE(
-        contains(error_of(model), std::string("no counterpart here: ") + op + " in node odd"));
-  }
-}
-
 TEST_F(AnOnnxNetwork, HasTheSwishOfOpset24) {
   OnnxModel model = map_of_four();
   model.message.mutable_opset_import(0)->set_version(24);
-  NodeProto& swish = model.node("Swish", "swish", {"map"});
-  model.output("swish");
+  NodeProto& swish = model.last("Swish", "swish", {"map"});
   EXPECT_EQ(operations(model), "conv2d silu");
   set(swish, "alpha", 2.0F);
   EXPECT_TRUE(contains(error_of(model), "Swish in node swish with alpha 2; expected 1"));
-}
-
-// PyTorch writes RandomUniformLike for stochastic depth, Dropout2d and a dropout with inplace=True.
-TEST_F(AnOnnxNetwork, NamesTheRandomLayersThatMayBeMeant) {
-  for (const char* const op : {"RandomUniformLike", "RandomUniform", "Bernoulli"}) {
-    OnnxModel model({0, 4});
-    model.node(op, "noise", {"x"});
-    model.node("Mul", "fc", {"x", "noise"});
-    model.output("fc");
-    for (const char* const text :
-         {" in node noise of a random layer", "inplace=False", "stochastic depth", "Dropout2d"}) {
-      EXPECT_TRUE(contains(error_of(model), text)) << op << ": " << error_of(model);
-    }
-  }
-}
-
-TEST_F(AnOnnxNetwork, NamesAnAdaptivePoolInPlaceOfItsNodes) {
-  OnnxModel model = map_of_four();
-  const std::vector<std::vector<std::string>> values = {
-      {"namespace", ": net.Sequential/1: torch.nn.modules.pooling.AdaptiveAvgPool2d/index: aten"},
-      {"pkg.torch.onnx.stack_trace", "File net.py, in forward: F.adaptive_avg_pool2d(x, 7)"}};
-  std::string x = "map";
-  for (const char* const op : {"Floor", "GatherND"}) {
-    auto& entry = *model.node(op, std::string(op) + "1", {x}).add_metadata_props();
-    entry.set_key(values[x == "map" ? 0 : 1][0]);
-    entry.set_value(values[x == "map" ? 0 : 1][1]);
-    x = std::string(op) + "1";
-  }
-  model.output(x);
-  EXPECT_TRUE(contains(error_of(model),
-                       "no counterpart here: an adaptive pool in nodes Floor1, GatherND1 to "
-                       "a size that does not divide that of the map;"));
-}
-
-TEST_F(AnOnnxNetwork, NamesItsInputsIfThereAreSeveral) {
-  OnnxModel model = small_onnx_network();
-  model.message.mutable_graph()->add_input()->set_name("net/normalization_1/Sub/y:0");
-  EXPECT_TRUE(contains(error_of(model),
-                       "2 inputs, x, net/normalization_1/Sub/y:0 (numbers of a "
-                       "Normalization layer of Keras: export the model without it"));
 }
 
 TEST_F(AnOnnxNetwork, MayHaveAnOpsetFrom13To25) {

@@ -26,8 +26,7 @@ TEST_F(AnOnnxNetwork, ReordersTheDenseWeightsBehindAMapWithItsChannelsLast) {
   model.node("MatMul", "model/dense/MatMul", {"flat", "matrix"});
   model.weights("bias", {2}, 1.0F);
   model.node("Add", "logits", {"model/dense/MatMul", "bias"});
-  model.node("Softmax", "softmax", {"logits"});
-  model.output("softmax");
+  model.last("Softmax", "softmax", {"logits"});
   const OnnxNetwork network = read(model);
   EXPECT_EQ(operations(network), "conv2d flatten dense");
   EXPECT_EQ(network.graph.input_shape(), (Shape{1, 2, 2}));
@@ -42,34 +41,30 @@ TEST_F(AnOnnxNetwork, ReordersTheDenseWeightsBehindAMapWithItsChannelsLast) {
 
 // The classes are the elements of the vector in the order of the file.
 TEST_F(AnOnnxNetwork, MayEndWithAFlattenedMap) {
-  OnnxModel model = map_of_four(2);
-  model.node("Flatten", "flat", {"map"});
-  model.output("flat");
+  OnnxModel model = map_of_four(2, 2);
+  model.last("Flatten", "flat", {"map"});
   const OnnxNetwork first = read(model);
   EXPECT_EQ(operations(first), "conv2d transpose reshape");
   EXPECT_EQ(operation<TransposeOp>(first).order, (std::array<int, 3>{2, 0, 1}));
   EXPECT_EQ(first.graph.logits_shape(), Shape{16});
-  model = map_of_four(2);
+  model = map_of_four(2, 2);
   set_list(model.node("Transpose", "last", {"map"}), "perm", {0, 2, 3, 1});
-  model.node("Flatten", "flat", {"last"});
-  model.output("flat");
+  model.last("Flatten", "flat", {"last"});
   EXPECT_EQ(operations(model), "conv2d reshape");
-  model = map_of_four(1);
-  model.node("Flatten", "flat", {"map"});
-  model.output("flat");
+  model = map_of_four(1, 1);
+  model.last("Flatten", "flat", {"map"});
   EXPECT_EQ(operations(model), "conv2d flatten");
 }
 
 // A dense layer behind a flatten has its columns in the order of the map in memory.
 TEST_F(AnOnnxNetwork, FlattensMapsForDenseLayersAlone) {
-  OnnxModel model = map_of_four(2);
+  OnnxModel model = map_of_four(2, 2);
   model.node("Flatten", "flat", {"map"});
   model.number("two", 2.0F);
   model.node("Mul", "twice", {"flat", "two"});
   model.node("Relu", "relu", {"twice"});
   model.weights("fc.weight", {16, 16});
-  model.node("MatMul", "fc", {"relu", "fc.weight"});
-  model.output("fc");
+  model.last("MatMul", "fc", {"relu", "fc.weight"});
   EXPECT_EQ(operations(model), "conv2d flatten linear relu dense");
   EXPECT_EQ(read(model).graph.parameters[1].file_axes, (std::array<std::int64_t, 4>{16, 4, 2, 2}));
   // The dense layer's outputs have no order of a map, so the sum of both has that of the file.
@@ -92,8 +87,7 @@ TEST_F(AnOnnxNetwork, HasTheOrderOfAxesOfTheProgramThatWroteIt) {
       model.message.set_producer_name(producer);
       model.node("Flatten", "flat", {"x"});
       model.weights("fc.weight", {2, 30 * channels});
-      set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
-      model.output("fc");
+      set(model.last("Gemm", "fc", {"flat", "fc.weight"}), "transB", 1);
       const OnnxNetwork network = read(model);
       EXPECT_EQ(network.graph.input_shape(),
                 is_first ? (Shape{6, channels, 5}) : (Shape{5, 6, channels}))
@@ -115,15 +109,13 @@ TEST_F(AnOnnxNetwork, OfKerasHasItsChannelsLastInFrontOfAnyTranspose) {
   set_list(model.node("Transpose", "permuted", {"x"}), "perm", {0, 2, 1, 3});
   model.node("Flatten", "flat", {"permuted"});
   model.weights("fc.weight", {240, 2});
-  model.node("MatMul", "fc", {"flat", "fc.weight"});
-  model.output("fc");
+  model.last("MatMul", "fc", {"flat", "fc.weight"});
   EXPECT_EQ(read(model).graph.input_shape(), (Shape{5, 6, 8}));
   EXPECT_EQ(operations(model), "transpose flatten dense");
   model = OnnxModel({0, 3, 6, 6});  // tf2onnx --inputs-as-nchw
   model.message.set_producer_name("tf2onnx");
   model.weights("kernel", {2, 3, 1, 1});
-  model.node("Conv", "conv", {"x", "kernel"});
-  model.output("conv");
+  model.last("Conv", "conv", {"x", "kernel"});
   EXPECT_EQ(read(model).graph.input_shape(), (Shape{6, 6, 3}));
 }
 
@@ -132,8 +124,7 @@ TEST_F(AnOnnxNetwork, OfAnExportHasItsChannelsFirstInFrontOfAnyTranspose) {
   OnnxModel model({0, 4, 5, 6});
   set_list(model.node("Transpose", "last", {"x"}), "perm", {0, 3, 1, 2});
   model.weights("kernel", {2, 6, 1, 1});
-  model.node("Conv", "conv", {"last", "kernel"});
-  model.output("conv");
+  model.last("Conv", "conv", {"last", "kernel"});
   EXPECT_EQ(read(model).graph.input_shape(), (Shape{4, 5, 6}));
   model.message.set_producer_name("syncopate");
   EXPECT_EQ(read(model).graph.input_shape(), (Shape{5, 6, 4}));
@@ -143,8 +134,7 @@ TEST_F(AnOnnxNetwork, SaysThatItGuessesTheOrderOfTheInput) {
   OnnxModel model({0, 5, 6, 3});
   model.node("Flatten", "flat", {"x"});
   model.weights("fc.weight", {90, 2});
-  model.node("MatMul", "fc", {"flat", "fc.weight"});
-  model.output("fc");
+  model.last("MatMul", "fc", {"flat", "fc.weight"});
   const std::vector<std::string> notes = read(model).notes;
   ASSERT_FALSE(notes.empty());
   EXPECT_EQ(notes.front(),

@@ -10,8 +10,7 @@ namespace {
 TEST_F(AnOnnxNetwork, EndsWithASoftmaxOverTheClassesAlone) {
   const auto error_for = [&](std::int64_t axis) {
     OnnxModel model = map_of_four();
-    set(model.node("Softmax", "softmax", {"map"}), "axis", axis);
-    model.output("softmax");
+    set(model.last("Softmax", "softmax", {"map"}), "axis", axis);
     return error_of(model);
   };
   EXPECT_EQ(error_for(1), "");
@@ -20,8 +19,8 @@ TEST_F(AnOnnxNetwork, EndsWithASoftmaxOverTheClassesAlone) {
 
 // The loss contains the softmax, so the network must not end with one more.
 TEST_F(AnOnnxNetwork, MayChangeItsShapeBehindTheLastActivation) {
-  OnnxModel model = map_of_four(1);
-  set(model.node("Softmax", "softmax", {"map"}), "axis", std::int64_t{1});
+  OnnxModel model = map_of_four(1, 1);
+  set(model.node("Softmax", "softmax", {"map"}), "axis", 1);
   model.output("end");
   const OnnxModel without_end = model;
   model.node("Flatten", "end", {"softmax"});
@@ -38,13 +37,12 @@ TEST_F(AnOnnxNetwork, MayChangeItsShapeBehindTheLastActivation) {
   model.list("first", {0});
   model.node("Gather", "samples", {"shape", "first"});
   model.list("rest", {-1});
-  set(model.node("Concat", "target", {"samples", "rest"}), "axis", std::int64_t{0});
+  set(model.node("Concat", "target", {"samples", "rest"}), "axis", 0);
   model.node("Reshape", "end", {"softmax", "target"});
   EXPECT_EQ(operations(model), "conv2d flatten");
-  model = map_of_four(1);
+  model = map_of_four(1, 1);
   model.node("Sigmoid", "sigmoid", {"map"});
-  model.node("Flatten", "end", {"sigmoid"});
-  model.output("end");
+  model.last("Flatten", "end", {"sigmoid"});
   EXPECT_EQ(operations(model), "conv2d flatten");
   EXPECT_EQ(read(model).graph.loss().kind, LossKind::kBinaryCrossEntropy);
 }
@@ -55,8 +53,7 @@ TEST_F(AnOnnxNetwork, HasNoOtherClassesBehindTheLastSoftmax) {
   model.node("MatMul", "fc", {"x", "fc.weight"});
   model.node("Softmax", "softmax", {"fc"});
   model.list("sides", {-1, 2, 2});
-  model.node("Reshape", "pairs", {"softmax", "sides"});
-  model.output("pairs");
+  model.last("Reshape", "pairs", {"softmax", "sides"});
   EXPECT_TRUE(contains(error_of(model),
                        "the Softmax at the end is over axis -1 of [N, 4], which becomes "
                        "[N, 2, 2] behind it"));
@@ -66,8 +63,7 @@ TEST_F(AnOnnxNetwork, HasTheLossThatItsLastActivationBelongsTo) {
   OnnxModel model({0, 6});
   model.weights("fc.weight", {6, 2});
   model.node("MatMul", "fc", {"x", "fc.weight"});
-  model.node("Sigmoid", "share", {"fc"});
-  model.output("share");
+  model.last("Sigmoid", "share", {"fc"});
   const OnnxNetwork network = read(model);
   EXPECT_EQ(network.graph.loss().kind, LossKind::kBinaryCrossEntropy);
   EXPECT_EQ(operations(network), "dense");

@@ -132,7 +132,7 @@ TEST_F(AnOnnxMap, GivesItsPadToTheLayerBehindIt) {
   NodeProto& own = add("AveragePool", "own", {"map"});
   set_list(own, "kernel_shape", {1, 1});
   set_list(own, "pads", {1, 1, 1, 1});
-  set(own, "count_include_pad", std::int64_t{1});
+  set(own, "count_include_pad", 1);
   EXPECT_TRUE(contains(refusal("own"), "a window of 1 with padding 1"));
   // A maximum of values below 0 would be that of the zeros.
   add("Pad", "of_map", {"map", "ones"});
@@ -165,7 +165,7 @@ TEST_F(AnOnnxMap, HasThePadsThatPyTorchComputes) {
   zero.mutable_t()->set_data_type(7);
   zero.mutable_t()->add_dims(1);
   zero.mutable_t()->add_int64_data(0);
-  set(add("Concat", "all", {"pads", "rest"}), "axis", std::int64_t{0});
+  set(add("Concat", "all", {"pads", "rest"}), "axis", 0);
   add("Reshape", "pairs", {"all", list("by_two", {-1, 2})});
   add("Slice", "reversed",
       {"pairs", list("last", {-1}), list("before", {std::numeric_limits<std::int64_t>::min()}),

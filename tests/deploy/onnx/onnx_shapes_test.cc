@@ -64,7 +64,7 @@ TEST_F(AnOnnxMap, HasItsElementsChangedByNumbers) {
 TEST_F(AnOnnxMap, IsDividedByTheSquareRootOfASide) {
   add("Shape", "shape", {"map"});
   add("Slice", "side", {"shape", list("from", {1}), list("to", {2})});
-  set(add("Cast", "channels", {"side"}), "to", std::int64_t{1});
+  set(add("Cast", "channels", {"side"}), "to", 1);
   add("Sqrt", "root", {"channels"});
   add("Div", "scaled", {"map", "root"});
   EXPECT_EQ(operation<ActivationOp>("scaled").factor, 0.5F);
@@ -100,7 +100,7 @@ TEST_F(AnOnnxMap, IsASequenceOfItsPixelsWithoutATranspose) {
   EXPECT_EQ(network.graph.nodes[2].shape, (Shape{1, 48, 4}));
   // The mean over the pixels, and the sequence as a map again.
   list("first", {1});
-  set(add("ReduceMean", "mean", {"rows", "first"}), "keepdims", std::int64_t{0});
+  set(add("ReduceMean", "mean", {"rows", "first"}), "keepdims", 0);
   EXPECT_EQ(operations("mean"), "reshape global_average_pool");
   add("Reshape", "map_again", {"pixels", list("map_sides", {-1, 4, 6, 8})});
   EXPECT_EQ(operations("map_again"), "reshape reshape");
@@ -128,11 +128,11 @@ TEST_F(AnOnnxMap, HasItsElementsInTheOrderOfTheFileWhereThatMatters) {
 }
 
 TEST_F(AnOnnxMap, HasASoftmaxAndMeansOverItsAxes) {
-  set(add("Softmax", "channels", {"map"}), "axis", std::int64_t{1});
+  set(add("Softmax", "channels", {"map"}), "axis", 1);
   EXPECT_EQ(operations("channels"), "softmax");
   add("Softmax", "columns", {"map"});
   EXPECT_EQ(operations("columns"), "transpose softmax");
-  set(add("Softmax", "rows", {"map"}), "axis", std::int64_t{2});
+  set(add("Softmax", "rows", {"map"}), "axis", 2);
   EXPECT_EQ(
       refusal("rows"),
       "Softmax in node rows over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis");
@@ -140,7 +140,7 @@ TEST_F(AnOnnxMap, HasASoftmaxAndMeansOverItsAxes) {
   add("ReduceMean", "mean", {"map", "one"});
   EXPECT_EQ(operations("mean"), "transpose reduce_mean");
   EXPECT_EQ(read("mean").graph.logits_shape(), (Shape{1, 6, 8}));
-  set(add("ReduceMean", "dropped", {"map", list("two", {1, -1})}), "keepdims", std::int64_t{0});
+  set(add("ReduceMean", "dropped", {"map", list("two", {1, -1})}), "keepdims", 0);
   EXPECT_EQ(operations("dropped"), "transpose reduce_mean flatten");
   EXPECT_EQ(read("dropped").graph.logits_shape(), Shape{6});
   add("ReduceMean", "samples", {"map", list("zero", {0})});
@@ -165,13 +165,13 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
       "Slice in node rows over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis");
   NodeProto& split = add("Split", "first", {"map", list("sizes", {1, 3})});
   split.add_output("second");
-  set(split, "axis", std::int64_t{1});
+  set(split, "axis", 1);
   add("Concat", "both", {"second", "first"});
-  set(*model_.message.mutable_graph()->mutable_node()->rbegin(), "axis", std::int64_t{1});
+  set(*model_.message.mutable_graph()->mutable_node()->rbegin(), "axis", 1);
   EXPECT_EQ(operations("both"), "slice slice concat");
   NodeProto& few = add("Split", "few", {"map", list("few_sizes", {1, 1})});
   few.add_output("fewer");
-  set(few, "axis", std::int64_t{1});
+  set(few, "axis", 1);
   EXPECT_EQ(refusal("few"), "Split in node few by these sizes");
   // A part that no node reads is no node.
   EXPECT_EQ(operations("first"), "slice");
@@ -180,7 +180,7 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   // x.chunk(2, 1) of PyTorch.
   model_.list("size", {2}).clear_dims();
   model_.list("index", {1}).clear_dims();
-  set(add("SplitToSequence", "parts", {"map", "size"}), "axis", std::int64_t{1});
+  set(add("SplitToSequence", "parts", {"map", "size"}), "axis", 1);
   add("SequenceAt", "chunk", {"parts", "index"});
   EXPECT_EQ(operation<SliceOp>("chunk").first, 2);
   model_.list("beyond", {2}).clear_dims();
@@ -197,11 +197,11 @@ TEST_F(AnOnnxMap, HasItsChannelsLastInMemoryBehindATranspose) {
   add("Slice", "slice", {"turned", "one", list("three", {3}), "one"});
   EXPECT_EQ(operations("slice"), "transpose transpose transpose slice");
   EXPECT_EQ(read("slice").graph.logits_shape(), (Shape{4, 8, 2}));
-  set(add("Softmax", "softmax", {"turned"}), "axis", std::int64_t{1});
+  set(add("Softmax", "softmax", {"turned"}), "axis", 1);
   EXPECT_EQ(operations("softmax"), "transpose transpose transpose softmax");
-  set(add("Concat", "both", {"turned", "turned"}), "axis", std::int64_t{1});
+  set(add("Concat", "both", {"turned", "turned"}), "axis", 1);
   EXPECT_EQ(read("both").graph.logits_shape(), (Shape{4, 8, 12}));
-  set(add("Concat", "rows", {"turned", "turned"}), "axis", std::int64_t{2});
+  set(add("Concat", "rows", {"turned", "turned"}), "axis", 2);
   EXPECT_EQ(
       refusal("rows"),
       "Concat in node rows over axis 2 of [N, 6, 4, 8]; expected the channels or the last axis");

@@ -27,8 +27,7 @@ class APartOfAnOnnxTensor : public AnOnnxNetwork {
   }
   static void layers(OnnxModel& model, const std::string& one, const std::string& two) {
     model.node("MatMul", "first", {"x", one});
-    model.node("MatMul", "second", {"first", two});
-    model.output("second");
+    model.last("MatMul", "second", {"first", two});
   }
   void expect_shared(const OnnxModel& model) const {
     EXPECT_TRUE(
@@ -51,8 +50,7 @@ TEST_F(APartOfAnOnnxTensor, IsAWeightOfItsOwnIfItIsDisjoint) {
   nested.node("MatMul", "first", {"x", "upper"});
   nested.weights("narrow", {4, 2});
   nested.node("MatMul", "middle", {"first", "narrow"});
-  nested.node("MatMul", "second", {"middle", "lower"});
-  nested.output("second");
+  nested.last("MatMul", "second", {"middle", "lower"});
   EXPECT_EQ(error_of(nested), "");
 }
 
@@ -81,8 +79,7 @@ TEST_F(APartOfAnOnnxTensor, IsRefusedAsAWeightOfTwoLayers) {
   whole.node("MatMul", "first", {"x", "turned"});
   whole.weights("narrow", {8, 4});
   whole.node("MatMul", "middle", {"first", "narrow"});
-  whole.node("MatMul", "second", {"middle", "two"});
-  whole.output("second");
+  whole.last("MatMul", "second", {"middle", "two"});
   expect_shared(whole);
 }
 
@@ -125,10 +122,9 @@ TEST_F(APartOfAnOnnxTensor, IsNotedAsABiasOfTwoLayers) {
   model.weights("w1", {4, 4});
   model.weights("w2", {4, 4});
   model.weights("all", {4});
-  set(model.node("Concat", "same", {"all"}), "axis", std::int64_t{0});
+  set(model.node("Concat", "same", {"all"}), "axis", 0);
   model.node("Gemm", "first", {"x", "w1", "all"});
-  model.node("Gemm", "second", {"first", "w2", "same"});
-  model.output("second");
+  model.last("Gemm", "second", {"first", "w2", "same"});
   const OnnxNetwork network = read(model);
   ASSERT_EQ(network.notes.size(), 1U);
   EXPECT_TRUE(contains(network.notes[0], "are trained apart: second"));

@@ -122,11 +122,10 @@ TEST_F(AnOnnxFileOf, RowsOfFeaturesHasTheInputOfTheirProgram) {
   rows.weights("m.weight", {8, 8});
   rows.node("MatMul", "m", {"x", "m.weight"});
   rows.list("axes", {1});
-  set(rows.node("ReduceMean", "mean", {"m", "axes"}), "keepdims", std::int64_t{0});
+  set(rows.node("ReduceMean", "mean", {"m", "axes"}), "keepdims", 0);
   rows.weights("fc.weight", {8, 5});
   rows.weights("fc.bias", {5});
-  rows.node("Gemm", "fc", {"mean", "fc.weight", "fc.bias"});
-  rows.output("fc");
+  rows.last("Gemm", "fc", {"mean", "fc.weight", "fc.bias"});
   rows.save(path());
   const Graph graph = read_onnx_network(path()).graph;
   EXPECT_EQ(graph.input_shape(), (Shape{6, 8, 1}));

@@ -21,14 +21,13 @@ int main(int argc, char** argv) {
   keras.list("zero", {0});
   keras.node("Gather", "samples", {"sizes", "zero"});
   keras.list("rest", {-1});
-  set(keras.node("Concat", "target", {"samples", "rest"}), "axis", std::int64_t{0});
+  set(keras.node("Concat", "target", {"samples", "rest"}), "axis", 0);
   keras.node("Reshape", "flat", {"last", "target"});
   keras.weights("matrix", {128, 3});
   keras.node("MatMul", "dense", {"flat", "matrix"});
   keras.weights("bias", {3});
   keras.node("Add", "logits", {"dense", "bias"});
-  keras.node("Softmax", "softmax", {"logits"});
-  keras.output("softmax");
+  keras.last("Softmax", "softmax", {"logits"});
   keras.save(folder + "/keras");
   return 0;
 }
