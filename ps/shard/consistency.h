@@ -23,18 +23,20 @@ constexpr auto named_values(Consistency /*type*/) {
                     Named{"sync", Consistency::kSync}};
 }
 
-// How a stale gradient is compensated. A gradient is stale if its values have been updated since
-// they were read. Only under kSsp and kAsync, which apply gradients one by one. tau is the version
-// when the gradient is applied minus the version that was read.
+// How a stale gradient is compensated. A gradient is stale if the values from which it was computed
+// have been updated since the worker read them. Gradients are compensated only under kSsp and
+// kAsync, which apply gradients one by one. tau is the version of the values when the gradient is
+// applied minus the version that the worker read.
 enum class StalenessRule : std::uint8_t {
   kNone,
-  // The rule multiplies the learning rate by 1 / tau; unchanged for tau 0 and 1. Source: Zhang et
-  // al. 2015, "Staleness-aware async-SGD", section 3.2.
+  // The rule multiplies the learning rate by 1 / tau, or by 1 if tau is 0. Source: Zhang et al.
+  // 2015, "Staleness-aware async-SGD", section 3.2.
   kInverse,
   // The rule replaces a gradient g by g + lambda g g (w - w_read). Source: Zheng et al. 2017,
   // "Asynchronous stochastic gradient descent with delay compensation", eq. 10.
   kDelayCompensation,
-  // As kDelayCompensation with lambda / sqrt(mean square of g). Source: Zheng et al. 2017, eq. 14.
+  // As kDelayCompensation, but with lambda / sqrt(mean square of g) instead of lambda. Source:
+  // Zheng et al. 2017, eq. 14.
   kDelayCompensationAdaptive,
 };
 constexpr auto named_values(StalenessRule /*type*/) {
@@ -43,27 +45,28 @@ constexpr auto named_values(StalenessRule /*type*/) {
                     Named{"dc-adaptive", StalenessRule::kDelayCompensationAdaptive}};
 }
 
-// Returns lambda of delay compensation; 0.04 unless the rule is adaptive. Source: 2 is lambda_0 of
-// the adaptive rule in Zheng et al. 2017.
+// Returns the default lambda of delay compensation: 2 for the adaptive rule, 0.04 for other rules.
+// Source of 2: Zheng et al. 2017, lambda_0 of the adaptive rule.
 constexpr float compensation_of(StalenessRule rule) noexcept {
   return rule == StalenessRule::kDelayCompensationAdaptive ? 2.0F : 0.04F;
 }
 
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
-  // The staleness bound of kSsp, in steps. Source: Ho et al. 2013, conditions (1) to (4). Pushes
-  // are applied one by one, so 0 differs from kSync: the gradients of a step are applied in turn,
-  // each at the full learning rate.
+  // The staleness bound of kSsp, in steps. Source: Ho et al. 2013, conditions (1) to (4). A bound
+  // of 0 is not the same as kSync: the gradients of a step are still applied one by one, each at
+  // the full learning rate.
   int max_staleness = 0;
-  // For kSync: an update does not wait for this many of a step's gradients; they are dropped when
-  // they arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
+  // For kSync: the number of slowest gradients of each step that the update does not wait for.
+  // These gradients are dropped when they arrive. Source: Chen et al. 2016, "Revisiting distributed
+  // synchronous SGD", section 3.
   int backup_workers = 0;
   StalenessRule staleness_rule = StalenessRule::kNone;
   float compensation = compensation_of(StalenessRule::kNone);  // lambda of delay compensation
   float mean_square_decay = 0.95F;
 };
 
-// Throws UsageError for options of consistency that contradict each other.
+// Throws UsageError for options that contradict each other or are out of range.
 void check_consistency(const ConsistencyOptions& options);
 
 }  // namespace syncopate::ps

@@ -1,7 +1,8 @@
 // The consistency rule of one bucket: synchronous, asynchronous or SSP (bounded staleness). It
 // chooses which waiting pushes make up the next update, and decides when a worker may read. The
-// rule keeps the workers' clocks; its owner (ps/shard/shared_bucket.h) locks, sums and updates. A
-// push counts from the moment its update begins: every later read sees it.
+// rule keeps the workers' clocks; the owner of the rule (ps/shard/shared_bucket.h) locks, sums and
+// updates. A push is counted in its worker's clock when the update with this push begins. Reads
+// that begin later see the push.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +20,22 @@ namespace syncopate::ps {
 // Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing.
 class ConsistencyRule {
  public:
-  // Throws UsageError for options that contradict each other.
+  // Throws UsageError for options that contradict each other or are out of range.
   explicit ConsistencyRule(const ConsistencyOptions& options);
 
   const ConsistencyOptions& options() const noexcept { return options_; }
 
-  // Makes the worker active. The last push of a new worker or a new incarnation is `sequence`; an
-  // incarnation that left and joins again keeps its own sequence. The worker's clock is its
-  // sequence plus `offset`. Does nothing for an incarnation that is active already.
+  // Makes the worker active. For a new worker or a new incarnation, `sequence` becomes the number
+  // of its last push. An incarnation that left and joins again keeps the sequence that the rule
+  // knows. The worker's clock is the sequence of its last push plus `offset`. Does nothing for an
+  // incarnation that is active already.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
   // The numbers that determine the clock offset of a joining worker.
   struct Standing {
-    // Under kSsp: the slowest clock of the other active workers.
+    // Under kSsp: the slowest clock of the other awaited workers, if there are any.
     std::optional<std::int64_t> slowest;
-    std::uint64_t sequence = 0;  // of the worker's own last push that counts
+    std::uint64_t sequence = 0;  // of the worker's own last push that is counted in its clock
   };
   Standing standing(WorkerId worker, std::uint32_t incarnation,
                     std::uint64_t sequence) const noexcept;
@@ -43,17 +45,20 @@ class ConsistencyRule {
   // no worker waits for it until wake(). Does nothing if the worker has pushed more already.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept;
-  // Ends a worker's rest. Its clock moves to `slowest`, the slowest clock of the others, if that is
-  // later than its own: others must not wait for it to catch up, and it must not gain by resting.
+  // Ends a worker's rest. If the worker's clock is behind `slowest`, the slowest clock of the other
+  // workers, its clock moves up to `slowest`. So the other workers need not wait until this worker
+  // catches up, and this worker may not get ahead of them because it rested.
   void wake(WorkerId worker, std::optional<std::int64_t> slowest);
   bool takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept;
 
   // Records a push of an active worker. Returns false for a push that is known already and must not
   // be applied again.
   bool accept(const PushId& id);
-  // Returns the sequence of the last accepted push of the worker's newest incarnation; 0: unknown.
+  // Returns the sequence of the last accepted push of the worker's newest incarnation; 0 for an
+  // unknown worker.
   std::uint64_t accepted(WorkerId worker) const noexcept;
-  // Moves the worker's clock to this push, when its update begins or the push is dropped.
+  // Moves the worker's clock to this push. Called when the update with this push begins, or when
+  // the push is dropped.
   void advance(const PushId& id);
 
   // Returns whether the values include all of the worker's own pushes up to `sequence`
@@ -61,40 +66,46 @@ class ConsistencyRule {
   // distributed ML via a stale synchronous parallel parameter server", conditions (1), (3), (4): a
   // worker at clock c sees all updates of clocks up to c - max_staleness - 1.
   bool may_read(WorkerId worker, std::uint64_t sequence) const noexcept;
-  // Returns whether the values include all of the worker's own pushes up to `sequence`: the first
-  // half of may_read().
+  // Returns whether the values include all of the worker's own pushes up to `sequence`. This is the
+  // first condition of may_read().
   bool includes(WorkerId worker, std::uint64_t sequence) const noexcept;
-  // The second half of may_read(): a worker may read while no awaited worker's clock is less than
-  // least_clock_for(worker). slowest() is the least clock of the awaited workers. Both are empty
-  // unless the rule is kSsp; slowest() also when no worker is awaited. A worker's least_clock_for()
-  // never falls between two of its join() calls.
+  // These two functions are the second condition of may_read(): a worker may read if slowest() is
+  // not less than least_clock_for(worker). slowest() returns the least clock of all awaited
+  // workers. Both return nullopt unless the rule is kSsp. least_clock_for() also returns nullopt
+  // for an unknown worker, and slowest() if no worker is awaited. Between two join() calls of a
+  // worker, its least_clock_for() never decreases.
   std::optional<std::int64_t> least_clock_for(WorkerId worker) const noexcept;
   std::optional<std::int64_t> slowest() const noexcept;
-  // Returns whether the limits of a snapshot let this push begin; true when no snapshot is taken.
+  // Returns whether the limits of a snapshot let this push begin; true if no snapshot is being
+  // taken.
   bool snapshot_lets_begin(const PushId& id) const noexcept;
   // Returns whether the rule drops this push because the values have been updated since its worker
   // read them.
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
-  // Appends to `chosen`, which must be empty, the positions in `waiting` (in order of arrival) of
-  // the pushes that make up the next update of this version. No position: no update is due. kSync:
-  // the first to arrive of all active workers but `backup_workers`, and all pushes of workers that
-  // have left. Other rules: the first push that snapshot_lets_begin() accepts.
+  // Chooses the pushes that make up the next update of this version. `waiting` holds pushes in
+  // order of arrival; the positions of the chosen pushes are appended to `chosen`, which must be
+  // empty. `chosen` stays empty if no update is due.
+  // Under kSync the function chooses one push of each active worker, without the last
+  // `backup_workers` to arrive, and the pushes of workers that have left. Under other rules it
+  // chooses the first push that snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 
-  // For a snapshot, hold() lets no push begin; limit() lets pushes up to these clocks begin (none
-  // of a worker without a clock, or that joined after hold()); release() ends both.
+  // Restrict for a snapshot which pushes may begin. After hold() no push may begin. After limit()
+  // only pushes up to these clocks may begin, and no push of a worker that is not in `clocks` or
+  // that joined after hold(). release() removes the restriction.
   void hold() noexcept;
   void limit(std::span<const WorkerClock> clocks) noexcept;
   void release() noexcept { is_limited_ = false; }
-  // Returns whether all active workers have reached their snapshot limits, or have passed over
-  // missing pushes. Pushes up to the limits may still wait.
+  // Returns whether every active worker has reached its snapshot limit. A worker that has already
+  // sent a push beyond the limit has reached it too, since it will not send the missing pushes any
+  // more. Pushes up to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
   std::vector<WorkerClock> clocks() const;  // by worker, ascending
   // Returns the clocks of the workers that have joined since restore().
   std::vector<WorkerClock> joined_clocks() const;
-  // Replaces all known workers by the workers of these clocks; all are inactive.
+  // Forgets all known workers. Then makes the workers of these clocks known, as inactive workers.
   void restore(std::span<const WorkerClock> clocks);
 
  private:
@@ -103,12 +114,12 @@ class ConsistencyRule {
     std::uint32_t incarnation = 0;
     bool is_active = false;
     std::uint64_t accepted = 0;  // sequence of the worker's last push
-    std::uint64_t begun = 0;     // sequence of the last push that is applied, dropped or begun
-    std::int64_t offset = 0;     // the worker's clock is begun + offset
-    std::uint64_t limit = 0;     // during a snapshot: the last push that may begin
-    bool is_held_back = false;   // joined after hold(): limit() does not change its limit
-    bool is_restored = false;    // known from restore(); has not joined since
-    bool rests = false;          // set once the push `rests_after` has begun
+    std::uint64_t begun = 0;    // sequence of the last push that was dropped or began to be applied
+    std::int64_t offset = 0;    // the worker's clock is begun + offset
+    std::uint64_t limit = 0;    // during a snapshot: the last push that may begin
+    bool is_held_back = false;  // joined after hold(): limit() does not change its limit
+    bool is_restored = false;   // known from restore(); has not joined since
+    bool rests = false;         // set once the push `rests_after` has begun
     std::uint64_t rests_after = 0;
     std::int64_t clock() const noexcept { return static_cast<std::int64_t>(begun) + offset; }
     bool is_awaited() const noexcept { return is_active && !(rests && begun >= rests_after); }
@@ -117,8 +128,8 @@ class ConsistencyRule {
   std::size_t position_of(WorkerId worker) const noexcept;
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
-  // Adds the member to the counts of awaited workers, or removes it. Every change of a member's
-  // clock, or of whether it is awaited, is made between uncount() and count().
+  // Adds the member to the counts of awaited workers, or removes it. Code that changes a member's
+  // clock, or whether the member is awaited, calls uncount() before and count() after the change.
   void count(const Member& member);
   void uncount(const Member& member);
   // Returns how many active workers an update of this version waits for; 0 when no worker is
@@ -128,8 +139,8 @@ class ConsistencyRule {
   ConsistencyOptions options_;
   std::vector<Member> members_;  // sorted by worker: searched at every push
   std::size_t awaited_ = 0;      // number of awaited members
-  // Under kSsp: the number of awaited members by clock. A push of one of 1,000 workers must not
-  // look at the clocks of the others.
+  // Under kSsp: the number of awaited members by clock. Because of this map a push need not look at
+  // the clocks of all other workers, of which there may be 1,000.
   std::map<std::int64_t, std::size_t> awaited_by_clock_;
   bool is_limited_ = false;
 };

@@ -15,7 +15,8 @@ enum class Codec : std::uint8_t { kF32, kBf16, kTopK };
 
 struct CompressionOptions {
   Codec codec = Codec::kF32;
-  double fraction = 0.01;  // kTopK sends this fraction of a bucket, in (0, 1]; at least one element
+  // kTopK: the fraction of a bucket's elements that is sent, in (0, 1]; at least one element.
+  double fraction = 0.01;
 };
 
 // How workers receive values: exact, or rounded to the nearest bf16.
@@ -28,7 +29,7 @@ constexpr ValuesFormat values_format(const CompressionOptions& compression) noex
 constexpr std::int64_t bytes_per_value(ValuesFormat format) noexcept {
   return format == ValuesFormat::kBf16 ? 2 : 4;
 }
-// Makes exact values those that a worker receives.
+// Rounds exact values to the values that a worker receives in this format.
 void round_to(ValuesFormat format, std::span<float> values) noexcept;
 
 // Parses "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
@@ -49,11 +50,13 @@ struct EncodedGradient {
 bool is_well_formed(const EncodedGradient& gradient) noexcept;
 
 // Decodes gradient elements [begin, begin + scratch.size()) of a well-formed gradient. Returns
-// `scratch`, or a window on the gradient's bytes when they are aligned f32. Thread-safe.
+// `scratch` with the decoded elements. If the gradient's bytes are aligned f32, returns a span of
+// those bytes instead, without a copy. Thread-safe.
 std::span<const float> decode_chunk(const EncodedGradient& gradient, std::int64_t begin,
                                     std::span<float> scratch) noexcept;
 
-// Encodes the gradients of one bucket of a worker, and keeps rounding errors. One thread at a time.
+// Encodes a worker's gradients of one bucket, and keeps the errors of the encoding for the next
+// step. One thread at a time.
 class GradientEncoder {
  public:
   GradientEncoder(CompressionOptions options, std::int64_t num_elements);
@@ -71,7 +74,8 @@ class GradientEncoder {
 
   CompressionOptions options_;
   std::int64_t num_elements_;
-  std::vector<float> error_;         // [num_elements] f32: not sent so far; empty under kF32
+  // [num_elements] f32: the part of the gradients that has not been sent yet; empty under kF32.
+  std::vector<float> error_;
   std::vector<std::byte> bytes_;     // the encoded gradient
   std::vector<std::uint32_t> ties_;  // top-k: scratch memory
 };

@@ -1,6 +1,6 @@
-// Placement: which part of the network lives on which shard, balanced by bytes, with few and large
-// messages. A pure function of the layout and the options: every worker and every server computes
-// the same placement.
+// Placement decides which part of the network lives on which shard. It balances the bytes of the
+// shards and makes few, large messages. Placement is a pure function of the layout and the options,
+// so every worker and every server computes the same one.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace syncopate::ps {
 struct PartitionRule {
   enum class Kind : std::uint8_t {
     kAuto,     // splits variables that are too large for one message or for balanced shards
-    kFixed,    // into `value` parts
-    kMinSize,  // into at most one part per server, of about `value` bytes or more
-    kMaxSize,  // into parts of at most `value` bytes
+    kFixed,    // splits each variable into `value` parts
+    kMinSize,  // splits into parts of about `value` bytes or more, at most one part per server
+    kMaxSize,  // splits into parts of at most `value` bytes
   };
   Kind kind = Kind::kAuto;
   std::int64_t value = 0;
@@ -28,9 +28,10 @@ struct PartitionRule {
 // UsageError that names `what`, such as "--partition".
 PartitionRule parse_partition(std::string_view text, std::string_view what);
 
-// Returns the number of parts of a variable with `rows` rows (its axis 0) of `row_bytes` each: at
-// least 1, at most `rows` and, unless it is 0, `most_parts`. kAuto counts as kMaxSize does. Source:
-// TensorFlow's FixedShardsPartitioner, MinSizePartitioner, MaxSizePartitioner.
+// Returns into how many parts the rule splits a variable with `rows` rows (along axis 0) of
+// `row_bytes` bytes each. The result is at least 1, at most `rows`, and at most `most_parts` unless
+// `most_parts` is 0. kAuto is computed like kMaxSize. Source: TensorFlow's FixedShardsPartitioner,
+// MinSizePartitioner, MaxSizePartitioner.
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
                          std::int64_t most_parts);
 
@@ -41,18 +42,20 @@ std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part)
 struct PlacementOptions {
   int servers = 1;
   PartitionRule partition;
-  // The largest number of bytes in one message; a single larger part is sent in one message too.
+  // The largest number of bytes in one message. A part that is larger on its own is still sent in
+  // one message.
   std::int64_t message_bytes = std::int64_t{1} << 20;
 };
 
 struct Placement {
-  // Ranges of the arena in backward order, as by plan_buckets(); together they cover the arena.
+  // Ranges of the arena in backward order, like those of plan_buckets(). Together they cover the
+  // arena.
   std::vector<Bucket> buckets;
-  std::vector<int> owner;  // by bucket: its shard; shard 0 has at least one
+  std::vector<int> owner;  // by bucket: the shard that has it; shard 0 has at least one bucket
 };
 
-// Computes the placement. Throws UsageError when there are more servers than parts, naming both
-// numbers, and when a part is too large for a message.
+// Computes the placement. Throws UsageError if there are more servers than parts; the message has
+// both numbers. Throws UsageError if a part is too large for a message.
 Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options);
 
 // Returns the bytes of the largest shard divided by the mean: 1 is a perfect balance.

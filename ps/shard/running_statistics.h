@@ -1,6 +1,6 @@
 // Averages the workers' running statistics (the untrained state of batch norm) for a snapshot, in
-// jobs without a common step of all workers. The owner of the averages, shard 0, reports every push
-// that ended a step.
+// jobs where the workers do not step together. Shard 0 owns this object, and calls add() for every
+// push that ended a step.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,25 @@ class RunningStatistics {
   // Starts with the running statistics before the first step.
   explicit RunningStatistics(std::vector<float> first, std::size_t most_bytes = kMostBytes);
 
-  // Called when the worker's push `sequence` was applied: takes its statistics then, and the
-  // samples it trained in this step. `values` is empty when the push carried no statistics. At most
-  // `most_bytes` of statistics are kept. If the workers send more, the average is taken over the
-  // workers that came first.
+  // Called when the worker's push number `sequence` was applied. Takes the statistics that the push
+  // carried, and the number of samples that the worker trained in this step. `values` is empty when
+  // the push carried no statistics. At most `most_bytes` of statistics are kept (see the
+  // constructor). If all workers together send more, only the workers that were first to send are
+  // averaged.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.
   void forget(WorkerId worker) { workers_.erase(worker); }
-  // Returns the average at these clocks, weighted by the samples that each worker has trained so
-  // far. When no worker has sent statistics, the last average.
+  // Returns the average of the workers' statistics at these clocks, weighted by the samples that
+  // each worker has trained so far. Returns the previous average if no worker has sent statistics.
   const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
  private:
   struct Worker {
-    // A worker's last two statistics by sequence: a snapshot may be of the push before the newest.
+    // The sequence and the statistics of the worker's last two pushes. Two are kept because a
+    // snapshot may include only the push before the last one.
     std::deque<std::pair<std::uint64_t, std::vector<float>>> kept;
     std::int64_t samples = 0;
   };

@@ -1,14 +1,15 @@
 // Variables that several workers share: values, optimizer slots and versions of a set of buckets,
-// with the consistency rule. A pure state machine without sockets, threads or clock: the work is
-// done by threads of the caller, such as a server, the replicas of one task, or a simulation.
+// with the consistency rule. The shard is a pure state machine without sockets, threads or clock.
+// Threads of its caller do the work; the caller is a server, the replicas of one task, or a
+// simulation.
 //
 //   worker:      read(values) ... computes ... push(gradient, memory for the next values)
 //   any thread:  while (auto piece = claim(bucket)) update(*piece)
 //   the owner:   take_events(events)
 //
-// One pass over a piece decodes the gradients, sums them, updates the values and copies the new
-// values out, while they are in the cache. The result does not depend on the size or the timing of
-// pieces: the bits are always equal.
+// One pass over a piece decodes the gradients, sums them, updates the values, and copies the new
+// values out while they are in the cache. The size and the timing of pieces do not change the bits
+// of the result.
 #pragma once
 
 #include <cstddef>
@@ -34,18 +35,19 @@ class ShardMemory;
 struct Piece {
   BucketId bucket = 0;
   std::uint64_t task = 0;  // number of the task, counted per bucket
-  Bucket range;            // of the arena; empty: the task only delivers events
+  Bucket range;            // elements of the arena; empty if the task only delivers events
 };
 
 // Thread-safe, except for functions that say otherwise. No call waits for the work of another
 // thread; locks are per bucket and held for bookkeeping only.
 class Shard {
  public:
-  // Bucket b of the shard is buckets[b]: any range of the arena, in any order, without overlaps.
-  // `values`: [elements of all buckets] f32 on the host, in the order of the arena; the shard reads
-  // and writes this memory. Slots begin as zeros. `format`: of the values that workers receive; the
-  // shard's own, and snapshots, are always exact. Throws ShapeError; UsageError for options that
-  // contradict each other.
+  // Bucket b of the shard is buckets[b]. The buckets are ranges of the arena in any order; they
+  // must not overlap. `values`: [elements of all buckets] f32 on the host, in the order of the
+  // arena; the shard reads and writes this memory. Slots begin as zeros. `format` is the format of
+  // the values that workers receive; the values in the shard and in snapshots are always exact f32.
+  // Throws ShapeError for buckets or values that do not fit the layout. Throws UsageError for
+  // options that contradict each other.
   Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
         const ConsistencyOptions& consistency, Tensor values,
         ValuesFormat format = ValuesFormat::kF32);
@@ -56,81 +58,89 @@ class Shard {
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
   const Optimizer& optimizer() const noexcept;
 
-  // Makes the worker active; its clock starts at `sequence`, level with the slowest worker. Waiting
-  // requests of an earlier incarnation are dropped, and its later requests refused. An incarnation
-  // that left continues at its own sequence, or at `sequence` if the shard was restored since. For
-  // the buckets in `ahead` the worker is in the middle of a step: `sequence` + 1. Work on any
-  // bucket may become due; claim() returns it.
+  // Makes the worker active. `sequence` is the number of its last push; its clock starts level with
+  // the clock of the slowest worker. An incarnation that left and joins again continues at the
+  // sequence that the shard knows, or at `sequence` if the shard was restored since. The buckets in
+  // `ahead` are those that already have push `sequence` + 1 of the worker, which is in the middle
+  // of a step.
+  // Waiting requests of an earlier incarnation of the worker are dropped, and later requests of
+  // that incarnation are refused. Work on any bucket may become due; claim() returns it.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::span<const BucketId> ahead = {});
-  // Called when the worker has finished or failed: no worker waits for it any more, and its
-  // requests are refused. Its waiting pushes will be applied; its waiting reads are dropped. Does
-  // nothing for an unknown worker or an earlier incarnation. Returns the sequence of the last push
-  // of the worker that any bucket has accepted.
+  // Called when the worker has finished or failed. Other workers no longer wait for it, and its
+  // further requests are refused. Its waiting pushes will still be applied; its waiting reads are
+  // dropped. Returns the sequence of the worker's last push that any bucket has accepted. Does
+  // nothing else for an unknown worker or an earlier incarnation.
   std::uint64_t leave(WorkerId worker, std::uint32_t incarnation);
-  // Called when the worker has nothing to push after `sequence` for now: no worker waits for it
-  // until its next push, when its clock moves up to the slowest one. Does nothing for an unknown
-  // worker or an earlier incarnation.
+  // Called when the worker has nothing to push after `sequence` for now. Other workers do not wait
+  // for it until its next push; then its clock moves up to the clock of the slowest worker. Does
+  // nothing for an unknown worker or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
   // Accepts a push. Returns false, and keeps nothing, for an inactive worker or an old incarnation.
-  // Otherwise events follow; for a duplicate kDropped, then kAnswered. Throws ShapeError for a
-  // wrong length or bytes invalid for their codec; InternalError for an unknown bucket.
+  // Otherwise events follow; the events of a duplicate are kDropped, then kAnswered. Throws
+  // ShapeError for a gradient or memory of a wrong length, and for bytes that are invalid for their
+  // codec. Throws InternalError for an unknown bucket.
   bool push(const PushRequest& request);
-  // Requests the values, when the rule lets this worker read. Returns and throws as push() does.
+  // Requests the values. They are copied once the consistency rule lets this worker read. Returns
+  // false, and throws, in the same cases as push().
   bool read(const ReadRequest& request);
-  // The shard's values in place. The caller must know that no thread writes them: it is alone with
-  // the shard, or it runs between the end of a synchronous update and its own next push.
+  // Returns a view of a bucket's values in the shard's own memory. The caller must make sure that
+  // no thread writes the values: it is the only user of the shard, or it reads between the end of a
+  // synchronous update and its own next push.
   struct Reading {
     std::span<const float> values;
     std::uint64_t version = 0;
   };
   Reading view(BucketId bucket) const;
 
-  // Takes the next piece of the work that is due on the bucket, of at most `most_elements`; nothing
-  // if no work is due. The caller must pass every taken piece to update().
+  // Returns the next piece of the work that is due on the bucket, with at most `most_elements`
+  // elements; nullopt if no work is due. The caller must pass every returned piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
-  // Does the work of a piece. Returns whether it was the last one of a task, so that the next task
-  // may be due, and the task's events are there for take_events(). Throws InternalError for a piece
-  // that is not under way.
+  // Does the work of a piece. Returns true for the last piece of a task: then the task's events are
+  // ready for take_events(), and the next task may be due. Throws InternalError for a piece that is
+  // not under way.
   bool update(const Piece& piece);
   // Appends the events of all tasks that have ended since the last call. The events of one bucket
-  // are in the order of their occurrence, whichever threads did the work. So a caller that handles
-  // them under a lock, or in one thread, sees a push applied before it is answered.
+  // are in the order in which they occurred, whichever threads did the work. So a caller that
+  // handles events in one thread, or under a lock, handles kApplied of a push before its kAnswered.
   void take_events(std::vector<ShardEvent>& events);
   // Calls claim() and update() until the bucket has no work due, then take_events(); for a single
   // thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
-  // A snapshot is consistent over several shards. It is taken in two steps, freeze() and
-  // begin_snapshot(), under one number from 1. freeze(): pushes that have not begun wait. Returns
-  // the furthest clock of any bucket, by worker, of the workers that have joined since restore().
-  // The snapshot has no push of a worker that joins later, whatever other shards have: server 0
-  // counts the batches in its copy by this.
+  // The first of the two steps of a snapshot that is consistent over several shards;
+  // begin_snapshot() is the second. `number` is the snapshot's number, from 1. After freeze(),
+  // pushes that have not begun wait. Returns the clocks of the workers that have joined since
+  // restore(); the clock of a worker is the furthest that any bucket has.
+  // The snapshot has no push of a worker that joins after freeze(), even if other shards have such
+  // pushes. Server 0 relies on this when it counts the batches in its copy.
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
-  // and then lets it continue. Only waiting pushes of workers that have left are waited for. Event:
-  // kSnapshotCopied. `target` holds tensors as snapshot() returns them, or no slots: slots are not
-  // copied then. Versions and clocks are filled in. `target` is shared because it may still be
-  // written after the caller has given it up. Does nothing unless the last freeze() had this number
-  // and no thaw() followed. Throws ShapeError.
+  // and then lets the bucket continue. Of the workers that have left, only pushes that have already
+  // arrived are waited for. A kSnapshotCopied event reports each copied bucket.
+  // `target` holds tensors of the shapes that snapshot() returns; the slots may be missing, and are
+  // then not copied. The function fills in versions and clocks. `target` is shared because it may
+  // still be written after the caller has released it. Does nothing unless the last freeze() had
+  // this number and no thaw() followed. Throws ShapeError for tensors of other shapes.
   void begin_snapshot(std::uint64_t number, std::span<const WorkerClock> clocks,
                       std::shared_ptr<ShardSnapshot> target);
-  // Withdraws the snapshot: pushes wait no longer, and no further bucket is copied. A copy that has
-  // begun still ends with its event.
+  // Withdraws the snapshot: pushes no longer wait, and no further bucket is copied. A copy that has
+  // begun still ends with its kSnapshotCopied event.
   void thaw();
 
-  // The functions below require that no other thread uses the shard, except element_range() and
-  // write(). snapshot() copies tensors, versions and clocks. restore() replaces them: waiting
-  // requests are dropped without an event and no worker is active. The tensors may be the shard's
-  // own. Throws ShapeError, and then has changed nothing.
+  // snapshot() and restore() require that no other thread uses the shard. snapshot() returns a copy
+  // of the tensors, versions and clocks.
+  // restore() replaces the tensors, versions and clocks. It drops waiting requests without an
+  // event, and makes all workers inactive. The tensors of `snapshot` may be the shard's own. Throws
+  // ShapeError for a snapshot that does not fit, and then has changed nothing.
   ShardSnapshot snapshot() const;
   void restore(const ShardSnapshot& snapshot);
-  // Writes one bucket's initial values: [bucket] f32 in bytes of any alignment, then either every
-  // slot or none, which leaves the slots unchanged. Active workers stay active. Returns false, and
-  // changes nothing, for version 0, after the first push to the bucket, and while a thread works on
-  // the bucket or a snapshot of it is being copied. Throws ShapeError; InternalError for an unknown
-  // bucket.
+  // Writes one bucket's initial values: one block of [bucket] f32 for the values, then one block
+  // for every slot, or none to leave the slots unchanged. Blocks may have any alignment. Active
+  // workers stay active. Returns false, and changes nothing, in these cases: version 0; after the
+  // first push to the bucket; while a thread works on the bucket or copies it for a snapshot.
+  // Throws ShapeError for other blocks. Throws InternalError for an unknown bucket.
   bool write(BucketId bucket, std::uint64_t version,
              std::span<const std::span<const std::byte>> values_and_slots);
   // The place of a bucket's elements in values(), slots() and snapshots.
@@ -139,16 +149,18 @@ class Shard {
     std::int64_t count = 0;
   };
   ElementRange element_range(BucketId bucket) const;
+  // values() and slots() require that no other thread uses the shard, like snapshot().
   const Tensor& values() const noexcept;
   std::span<const Tensor> slots() const noexcept;
 
-  // Returns the staleness of the applied pushes of all buckets, by worker. Pushes of an unknown
-  // version are left out.
+  // Returns the staleness of the applied pushes to all buckets, one histogram per worker. Pushes
+  // that do not say which version they were computed from are left out.
   std::vector<StalenessHistogram> staleness() const;
   // Returns the staleness of all workers' pushes together, from running sums.
   StalenessTotals total_staleness() const;
 
-  // A piece is large enough to make claim()'s lock cheap, small enough to divide a small bucket.
+  // The default size of a piece: large enough that the lock in claim() costs little, and small
+  // enough to divide a small bucket among threads.
   static constexpr std::int64_t kPieceElements = 16384;
 
  private:
@@ -161,8 +173,8 @@ class Shard {
   std::optional<std::int64_t> slowest_other(WorkerId worker) const;
 
   const std::vector<Bucket> buckets_;
-  // Held by join() and freeze(), before the mutexes of the buckets: a worker that joins is known to
-  // all buckets at a freeze, or to none.
+  // join() and freeze() lock this mutex before the mutexes of the buckets. So at a freeze a joining
+  // worker is known to all buckets or to none.
   std::mutex membership_;
   const std::unique_ptr<ShardMemory> memory_;
   const std::unique_ptr<StalenessCounts> staleness_;

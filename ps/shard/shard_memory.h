@@ -1,5 +1,5 @@
 // The tensors of a shard (values and optimizer slots) and all work on their elements: updates,
-// copies and snapshots. ps/shard/shard.h decides which work is done and locks.
+// copies and snapshots. ps/shard/shard.h decides which work is done, and does the locking.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace syncopate::ps {
 class ShardMemory {
  public:
   // `values`: [elements of all buckets] f32, in the order of the arena. Slots begin as zeros.
-  // `format`: of the values in answers.
+  // `format` is the format of the values in answers.
   ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values,
               ValuesFormat format);
 
@@ -37,19 +37,21 @@ class ShardMemory {
     std::int64_t elements() const noexcept { return range.end - range.begin; }
   };
 
-  // Does a task's work on elements `range` of the arena, a part of `window`: one pass over chunks
-  // that fit into the cache decodes the gradients, sums them, updates and copies the values.
+  // Does a task's work on elements `range` of the arena, which is a part of `window`. One pass, in
+  // chunks that fit into the cache, decodes and sums the gradients, then updates and copies the
+  // values.
   void run(const BucketTask& task, const Window& window, Bucket range);
 
-  // Throws ShapeError unless the tensors of the snapshot have the shapes of the shard's; the
-  // snapshot may have no slots at all if `may_lack_slots`.
+  // Throws ShapeError unless the tensors of the snapshot have the shapes of the shard's tensors. If
+  // `may_lack_slots`, a snapshot without any slots is accepted too.
   void check_tensors(const ShardSnapshot& snapshot, bool may_lack_slots) const;
   // Returns a copy of the shard's tensors; the buckets' versions and clocks are left empty.
   ShardSnapshot copy() const;
   // Replaces the values and slots. The tensors of the snapshot may be the shard's own.
   void restore(const ShardSnapshot& snapshot);
-  // Checks a write. Throws ShapeError unless there is one block of bytes for the values of the
-  // window, or one more for each slot. Blocks: [elements] f32, of any alignment.
+  // Checks the blocks of a write. Throws ShapeError unless there is one block for the values of the
+  // window and, after it, either no block or one block for each slot. A block is [elements] f32, of
+  // any alignment.
   void check_blocks(BucketId bucket, const Window& window,
                     std::span<const std::span<const std::byte>> blocks) const;
   void write(const Window& window, std::span<const std::span<const std::byte>> blocks);
@@ -57,7 +59,8 @@ class ShardMemory {
  private:
   void run_on_chunk(const BucketTask& task, const Window& window, Bucket chunk);
   void update_chunk(const BucketTask& task, const Window& window, Bucket chunk);
-  // Copies the values of a chunk, which begins at element `offset` of its bucket, to a worker.
+  // Copies the values of a chunk to a worker's memory. The chunk begins at element `offset` of its
+  // bucket.
   void answer(const Destination& to, std::int64_t offset, std::span<const float> values) const;
 
   const ArenaLayout layout_;

@@ -15,16 +15,17 @@
 namespace syncopate::ps {
 
 // Identifies a push of a worker. A push is applied once, however often it is sent. A worker that is
-// started again is a new incarnation; sequences ascend within one incarnation, one per step, and
-// may have gaps.
+// started again is a new incarnation. A worker's pushes of one step have one sequence; sequences
+// ascend within an incarnation and may have gaps.
 struct PushId {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   std::uint64_t sequence = 0;
 };
 
-// Memory of a worker for a bucket's values: [bucket] f32, or [bucket] bf16 if the shard's values
-// have ValuesFormat::kBf16. (Such a shard writes rounded values to f32 memory too.)
+// Memory of a worker for a bucket's values: [bucket] f32 or [bucket] bf16. bf16 memory requires a
+// shard whose ValuesFormat is kBf16; such a shard also rounds the values that it writes to f32
+// memory.
 struct AnswerMemory {
   AnswerMemory() = default;
   template <std::convertible_to<std::span<float>> Values>
@@ -44,9 +45,9 @@ struct PushRequest {
   std::uint64_t version = 0;  // of the values that the gradient was computed from; 0: unknown
   float learning_rate = 0.0F;
   EncodedGradient gradient;  // borrowed until kApplied, kDropped or kCancelled
-  // Memory for the worker's next values, which are copied there as soon as the rule lets it read;
-  // borrowed until kAnswered or kCancelled. Empty: the worker reads the shard's own memory, and no
-  // kAnswered follows.
+  // Memory for the worker's next values, borrowed until kAnswered or kCancelled. The shard copies
+  // the values there as soon as the rule lets the worker read. Empty if the worker reads the
+  // shard's own memory; then no kAnswered follows.
   AnswerMemory values;
   std::uint64_t token = 0;  // chosen by the caller; returned in events
 };
@@ -59,24 +60,27 @@ struct ReadRequest {
   std::uint64_t token = 0;
 };
 
-// An event of a request. A push ends in kApplied or kDropped and then, if values were asked for, in
-// kAnswered or kCancelled; or in kCancelled alone. A read ends in kAnswered or kCancelled.
+// An event of a request. A push gets kApplied or kDropped, and then, if it asked for values,
+// kAnswered or kCancelled. A push that is cancelled before gets kCancelled only. A read gets
+// kAnswered or kCancelled.
 struct ShardEvent {
   enum class Kind : std::uint8_t {
-    kApplied,    // the values include the push; its gradient is no longer used
-    kDropped,    // late or a duplicate: the push is not applied; its gradient is no longer used
-    kAnswered,   // the requested values have been copied
-    kCancelled,  // the worker has left: the request is dropped and its memory no longer used
-    kSnapshotCopied,  // the bucket's part of a snapshot is copied, which may be withdrawn by now
+    kApplied,  // the values include the push; its gradient is no longer used
+    kDropped,  // the push is late or a duplicate and is not applied; its gradient is no longer used
+    kAnswered,        // the requested values have been copied
+    kCancelled,       // the worker has left: the request is dropped and its memory no longer used
+    kSnapshotCopied,  // the bucket was copied for a snapshot; the snapshot may be withdrawn by now
   };
   Kind kind = Kind::kApplied;
   BucketId bucket = 0;
   WorkerId worker = 0;
-  std::uint64_t sequence = 0;   // of the push; 0: of a read
-  std::uint64_t token = 0;      // of the request; kSnapshotCopied: number of the snapshot
-  std::uint64_t version = 0;    // kApplied: after the update; others: of the values
+  std::uint64_t sequence = 0;  // of the push; 0 for a read
+  std::uint64_t token = 0;     // of the request; for kSnapshotCopied the number of the snapshot
+  // For kApplied the version after the update, else the version of the values.
+  std::uint64_t version = 0;
   std::uint64_t staleness = 0;  // set for kApplied
-  bool is_duplicate = false;    // kDropped: a repeated push; its first copy has its own events
+  // KDropped: the push was sent again; the first copy has its own events.
+  bool is_duplicate = false;
 };
 
 // The clock of a worker: every push up to `sequence` of this incarnation is included.
@@ -87,9 +91,10 @@ struct WorkerClock {
   bool operator==(const WorkerClock&) const = default;
 };
 
-// A copy of everything that a shard needs to continue training; the content of snapshots and
-// checkpoints. Tensors: [elements of all buckets] f32, in the order of Shard::values(). The mean
-// square of adaptive delay compensation is left out: about ten updates estimate it again.
+// A copy of everything that a shard needs to continue training. Snapshots and checkpoints contain
+// it. Tensors: [elements of all buckets] f32, in the order of Shard::values(). The mean square of
+// adaptive delay compensation is not copied, because about ten updates are enough to estimate it
+// again.
 struct ShardSnapshot {
   struct Variable {
     std::uint64_t version = 1;

@@ -1,6 +1,7 @@
-// One bucket of a shard without its values: its version, the waiting requests, the consistency
-// rule, and the one task that is under way. Every call begins the next task when none is under way.
-// ps/shard/shard.h locks the bucket; ps/shard/shard_memory.h does the work of its tasks.
+// The state of one bucket of a shard, without its values: the version, the waiting requests, the
+// consistency rule, and the task that is under way. There is at most one task at a time; every call
+// begins the next task if none is under way. ps/shard/shard.h locks the bucket;
+// ps/shard/shard_memory.h does the work of its tasks.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +21,23 @@
 
 namespace syncopate::ps {
 
-// A snapshot that is being taken. The target is shared with the snapshot's owner: a snapshot that
-// was withdrawn may still be written to.
+// A snapshot that is being taken. The snapshot's owner shares the target, because a thread may
+// still write to the target after the snapshot was withdrawn.
 struct SnapshotOrder {
   std::uint64_t number = 0;
   std::shared_ptr<ShardSnapshot> target;
 };
 
 // The piece of work that is under way on a bucket: an update, copies of the values for requests, or
-// the bucket's part of a snapshot. A thread that holds a part of the task reads it without a lock:
-// between the first and the last part only the counters change.
+// the bucket's part of a snapshot. A thread that works on a part of the task reads the task without
+// a lock: until the last part is done, only the members that the bucket's lock guards change.
 struct BucketTask {
   enum class Kind : std::uint8_t {
     kNone,
     kUpdate,    // applies pushes, and copies the new values to `destinations`
     kCopy,      // copies the values to `destinations`
     kSnapshot,  // copies values and slots to `snapshot`
-    kDeliver,   // only delivers events: one part, without elements
+    kDeliver,   // only delivers events; the task has one part, without elements
   };
   Kind kind = Kind::kNone;
   std::uint64_t id = 0;  // number of the task, counted per bucket
@@ -45,7 +46,7 @@ struct BucketTask {
   std::int64_t done = 0;
   bool is_taken = false;  // a thread has claimed a part
 
-  // The members for kUpdate; pushes and gradients are sorted by worker:
+  // These members are used by kUpdate. `pushes` and `gradients` are sorted by worker.
   std::vector<PushRequest> pushes;
   std::vector<EncodedGradient> gradients;
   UpdateStep step;
@@ -54,24 +55,25 @@ struct BucketTask {
     PushId id;
     std::uint64_t token = 0;
   };
-  std::vector<Unanswered> unanswered;  // pushes of workers that have left, which asked for values
+  std::vector<Unanswered> unanswered;  // pushes that asked for values and whose workers have left
 
   std::vector<Destination> destinations;
   SnapshotOrder snapshot;
 };
 
-// One thread at a time. Threads that hold a part of the task may read the task's content.
+// Used by one thread at a time, except that threads which work on a part of the task may read
+// task() at any time.
 class SharedBucket {
  public:
-  // Every applied push is counted in `staleness`, which outlives the bucket.
+  // Counts every applied push in `staleness`, which must outlive the bucket.
   SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
                StalenessCounts& staleness);
 
   std::uint64_t version() const noexcept { return version_; }
   const BucketTask& task() const noexcept { return task_; }
 
-  // These functions do the same as the functions of Shard with these names. Shard has checked all
-  // lengths.
+  // Each of these functions does for this bucket what the function of the same name does in Shard
+  // or in ConsistencyRule. Shard has already checked the lengths.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
   ConsistencyRule::Standing standing(WorkerId worker, std::uint32_t incarnation,
@@ -94,18 +96,19 @@ class SharedBucket {
   std::optional<Part> claim(std::int64_t most_elements);
   // Returns whether this part of the task is under way and has been claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
-  // Called when a part is done. The task's last part appends all events and begins the next task.
+  // Called when a part is done. After the task's last part the function appends the events to
+  // `events` and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // For a snapshot, hold(), limit() and begin_snapshot() are called in this order; thaw() withdraws
-  // it. hold() lets no push of the bucket begin.
+  // A snapshot calls hold(), limit() and begin_snapshot(), in this order; thaw() withdraws the
+  // snapshot. After hold() no push to the bucket begins.
   void hold(std::uint64_t number);
   std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
   std::vector<WorkerClock> joined_clocks() const { return rule_.joined_clocks(); }
-  // limit() lets pushes up to these clocks begin.
+  // After limit() only pushes up to these clocks begin.
   void limit(std::span<const WorkerClock> clocks);
-  // begin_snapshot() copies the bucket when all pushes up to `clocks` have been applied. Does
-  // nothing unless the bucket is held for this snapshot.
+  // After begin_snapshot() the bucket is copied once all pushes up to `clocks` have been applied.
+  // Does nothing unless the bucket is held for this snapshot.
   void begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order);
   void thaw();
 
@@ -113,18 +116,18 @@ class SharedBucket {
   bool is_at_work() const noexcept {
     return task_.kind != BucketTask::Kind::kNone && task_.is_taken;
   }
-  // Precondition: no thread holds a part of the task.
+  // Replaces version and clocks. Precondition: no thread works on a part of the task.
   void restore(const ShardSnapshot::Variable& snapshot);
-  // Called before the bucket's values of this version are written. Returns false, and changes
-  // nothing, for version 0, after the first push, while a thread works on the task under way, and
-  // while a snapshot is being copied.
+  // Sets the version of the values that the caller writes next. Returns false, and changes nothing,
+  // in these cases: version 0; after the first push; while a thread works on the task under way;
+  // while the bucket is being copied for a snapshot.
   bool set_version(std::uint64_t version);
 
  private:
   // A copy of the values that a worker computes with, for delay compensation.
   struct ReadCopy {
     std::uint32_t incarnation = 0;
-    std::uint64_t version = 0;  // 0: no values yet
+    std::uint64_t version = 0;  // 0 while `values` is not valid
     std::vector<float> values;
   };
 
@@ -161,12 +164,13 @@ class SharedBucket {
   ConsistencyRule rule_;
   std::uint64_t version_ = 1;
   std::vector<PushRequest> waiting_;   // pushes in order of arrival
-  bool may_have_late_pushes_ = false;  // false: none of waiting_ is to be dropped
+  bool may_have_late_pushes_ = false;  // false if no push in waiting_ must be dropped
   WaitingReads reads_;
   std::vector<ShardEvent> events_;  // events not delivered yet
   BucketTask task_;
-  std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
-  SnapshotOrder snapshot_;      // waits to be taken; no target: no snapshot
+  // Number of the snapshot for which the bucket is held; 0 if it is not held.
+  std::uint64_t held_for_ = 0;
+  SnapshotOrder snapshot_;  // the snapshot to copy the bucket for; no target if there is none
   StalenessCounts& staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;

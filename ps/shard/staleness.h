@@ -9,7 +9,7 @@
 
 namespace syncopate::ps {
 
-// The sum of many stalenesses.
+// The number, the sum and the largest of many staleness values.
 struct StalenessTotals {
   std::int64_t count = 0;
   double sum = 0.0;
@@ -19,9 +19,9 @@ struct StalenessTotals {
   double mean() const noexcept;  // 0 without pushes
 };
 
-// Counts the staleness of applied gradients: exactly below 64, then in 16 ranges of equal width
-// from each power of two to the next, which is at most kMostRanges counts. Used by one thread at a
-// time.
+// A histogram of the staleness of applied gradients. Values below 64 are counted exactly. From 64
+// on, there are 16 ranges of equal width between each power of two and the next. The histogram has
+// at most kMostRanges counts. Used by one thread at a time.
 class StalenessHistogram {
  public:
   void add(std::uint64_t staleness);
@@ -35,7 +35,8 @@ class StalenessHistogram {
   // vector ends with the range of the largest staleness seen.
   const std::vector<std::int64_t>& counts() const noexcept { return counts_; }
   static std::uint64_t least_of(std::size_t range);
-  static constexpr std::size_t kMostRanges = 480;  // the last one ends with 32 bits
+  // The last range ends at 2^32 - 1, and also counts all larger values.
+  static constexpr std::size_t kMostRanges = 480;
 
   // Rebuilds a staleness histogram from its fields in a message or a file.
   static StalenessHistogram of(std::vector<std::int64_t> counts, double sum, std::uint64_t max);
@@ -52,19 +53,20 @@ class StalenessHistogram {
 struct DelayCompensation {
   float lambda = 0.04F;
   float mean_square_decay = 0.95F;
-  // [bucket] f32: the values that the worker read. Empty when the values have not changed since or
-  // are unknown; the gradient is then not corrected.
+  // [bucket] f32: the values that the worker read. Empty if the values have not changed since or
+  // are not known; the gradient is then not corrected.
   std::span<const float> read;
-  // [bucket] f32, moving average of the squared gradients. Empty: lambda is not adaptive.
+  // [bucket] f32, moving average of the squared gradients. Empty unless lambda is adaptive.
   std::span<float> mean_square;
 
   bool is_needed() const noexcept { return !read.empty() || !mean_square.empty(); }
 };
 
-// Includes the gradient g in the mean square, then computes g + lambda g g (w - w_read); adaptive:
-// with lambda / sqrt(mean square + 1e-7). The spans of `compensation`, `gradient` and `values` [n]
-// are windows on the same elements; `result` [n] may be the gradient. Returns `result`, or the
-// gradient when `read` is empty. Any thread, on elements that no other thread uses.
+// Updates the mean square, if there is one, with the gradient g, then computes g + lambda g g (w -
+// w_read). If lambda is adaptive, lambda / sqrt(mean square + 1e-7) replaces lambda. `gradient`,
+// `values` and the spans of `compensation` are [n] f32 for the same n elements of a bucket;
+// `result` [n] may be the memory of `gradient`. Returns `result`, or `gradient` if `read` is empty.
+// Thread-safe for different elements.
 std::span<const float> compensate(const DelayCompensation& compensation,
                                   std::span<const float> gradient, std::span<const float> values,
                                   std::span<float> result);

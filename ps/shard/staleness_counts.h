@@ -1,5 +1,6 @@
-// The staleness of all pushes that a shard has applied, by worker. Its buckets count in one place:
-// a histogram per bucket and worker would take more memory than the values of a small network.
+// The staleness of all pushes that a shard has applied, by worker. All buckets of the shard share
+// one histogram per worker, since a histogram per bucket and worker would take more memory than the
+// values of a small network.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@ namespace syncopate::ps {
 class StalenessCounts {
  public:
   void add(WorkerId worker, std::uint64_t staleness);
-  // Returns the sums over all workers, in constant time.
+  // Returns the totals over all workers, in constant time.
   StalenessTotals totals() const;
-  // Returns a histogram per worker from worker 0 to the last one that has pushed. The lock is held
-  // for one worker at a time.
+  // Returns one histogram per worker, from worker 0 to the highest worker that has pushed. The lock
+  // is held for one worker at a time.
   std::vector<StalenessHistogram> by_worker() const;
 
  private:

@@ -1,6 +1,6 @@
 // Averages the running statistics of workers that have all trained the same step: shard 0 receives
 // them from every worker, and every worker reads the average. Statistics are added in the order of
-// workers, so that the average has the same bits as one over replicas of a process
+// workers, so that the average has the same bits as an average over replicas of one process
 // (strategies/snapshot.h).
 #pragma once
 
@@ -20,10 +20,10 @@ class StatisticsSum {
  public:
   explicit StatisticsSum(int workers) : workers_(workers) {}
 
-  // Takes the statistics of a worker in this round, weighted by `samples`; rounds ascend. `values`
-  // is empty for 0 samples, else as long as the other workers' values. Statistics that are known or
-  // of an earlier round change nothing. Returns the average when the last worker's have come,
-  // unless no worker has samples.
+  // Adds the statistics of a worker in this round, weighted by `samples`. Rounds ascend; statistics
+  // of an earlier round, or that were added already, change nothing. `values` is empty for 0
+  // samples, else as long as the other workers' values. Returns the average once the statistics of
+  // all workers have arrived; nullopt before, and if no worker has samples.
   std::optional<std::vector<float>> add(WorkerId worker, std::uint64_t round, std::int64_t samples,
                                         std::vector<float> values);
 
@@ -36,8 +36,8 @@ class StatisticsSum {
 
   int workers_;
   std::uint64_t round_ = 0;
-  WorkerId next_ = 0;               // the lowest worker without added statistics
-  std::map<WorkerId, Part> early_;  // of workers after `next_`
+  WorkerId next_ = 0;               // the lowest worker whose statistics are not in the sum yet
+  std::map<WorkerId, Part> early_;  // statistics of workers above `next_`, which arrived early
   std::vector<double> sum_;
   double samples_ = 0.0;
 };

@@ -1,5 +1,6 @@
-// The reads of one bucket that its consistency rule does not let pass yet, kept by what they wait
-// for: a push looks only at the reads that it lets pass. Part of SharedBucket.
+// The reads of one bucket that its consistency rule does not allow yet. They are sorted by what
+// they wait for, so that a push need not look at reads which still have to wait. Part of
+// SharedBucket.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 
 namespace syncopate::ps {
 
-// The memory for a request that is answered by a copy of the values.
+// A request that is answered by a copy of the values, with the memory for the copy.
 struct Destination {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
-  std::uint64_t sequence = 0;  // of the push that the values answer; 0: of a read
+  std::uint64_t sequence = 0;  // of the push that the values answer; 0 for a read
   std::uint64_t token = 0;
   AnswerMemory values{};
-  std::span<float> read_copy{};  // copy of the values for delay compensation; or empty
+  std::span<float> read_copy{};  // memory for a second copy, for delay compensation; may be empty
 };
 
 // Used by one thread at a time.
@@ -29,7 +30,7 @@ class WaitingReads {
   void add(const Destination& read, std::uint64_t after);
   // Called when the rule has advanced the worker's clock.
   void on_advanced(WorkerId worker);
-  // Appends the reads that the rule lets pass to `due`, in order of arrival, and removes them.
+  // Removes the reads that the rule allows now, and appends them to `due` in order of arrival.
   void take_due(const ConsistencyRule& rule, std::vector<Destination>& due);
   // Removes the reads that satisfy `is_void`, and returns them in order of arrival.
   std::vector<Destination> remove_if(const std::function<bool(const Destination&)>& is_void);
@@ -44,9 +45,10 @@ class WaitingReads {
   using Reads = std::vector<Read>;
 
   std::uint64_t arrivals_ = 0;
-  Reads unchecked_;                         // may have become due since they were last checked
-  std::map<WorkerId, Reads> by_worker_;     // wait for a push of the same worker
-  std::map<std::int64_t, Reads> by_clock_;  // wait until the slowest worker is at this clock
+  Reads unchecked_;  // reads that may have become due since they were last checked
+  std::map<WorkerId, Reads> by_worker_;  // reads that wait for a push of their own worker
+  // Reads that wait until the slowest worker has reached this clock.
+  std::map<std::int64_t, Reads> by_clock_;
 };
 
 }  // namespace syncopate::ps
