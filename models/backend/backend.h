@@ -1,5 +1,5 @@
-// The arithmetic of one device. There is one Backend per replica; the models it compiles share its
-// threads or its stream.
+// The arithmetic of one device. There is one Backend per replica. The models that a Backend
+// compiles share its threads or its CUDA stream.
 #pragma once
 
 #include <array>
@@ -28,14 +28,15 @@ struct CompileOptions {
   bool fuse = true;
   // False: convolutions use the direct algorithm only, whatever the algorithm table says.
   bool winograd = true;
-  // Sums the statistics of batch norm over replicas; must outlive the model. Null: batch norm uses
-  // the statistics of this replica only.
+  // Sums the statistics of batch norm over the replicas, and must outlive the model. Null: batch
+  // norm uses the statistics of this replica only.
   StatisticsReducer* statistics = nullptr;
   // True: gradients may stay on the device, where only Backend::update() reads them, instead of
   // being copied to the arena.
   bool updates_on_device = false;
-  // If updates_on_device is set, sums the gradients of each bucket over all replicas on the
-  // devices. The module that compiles the graph makes the collective. Null: there is one replica.
+  // Sums the gradients of each bucket over all replicas on their devices; used only with
+  // updates_on_device. The CUDA module that compiles the graph also makes this collective. Null:
+  // there is one replica.
   DeviceCollective* device_collective = nullptr;
 };
 
@@ -52,8 +53,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // Names what a model's results depend on besides its inputs: device, instruction set, threads and
-  // library versions, such as "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  // Returns what the results of a model depend on besides its inputs: the device, the instruction
+  // set, the number of threads and library versions. Example: "cpu, x86-64-v4, 2 lanes, oneDNN
+  // 2.6.3".
   virtual std::string description() const = 0;
 
   // Compiles the graph for this device. The models of one replica share arena and state. Backend,
@@ -62,19 +64,19 @@ class Backend {
   virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
                                          StateBlock& state, const CompileOptions& options) = 0;
 
-  // Updates elements [range.begin, range.end) of the arena, which may start or end inside a
-  // parameter. slots[i] is [arena total] f32, one for each slot of the optimizer. The caller
-  // increments the version numbers of the updated buckets.
+  // Updates elements [range.begin, range.end) of the arena. The range may start or end inside a
+  // parameter. slots[i] is slot i of the optimizer, f32 [number of elements of the arena]. The
+  // caller increments the version numbers of the updated buckets.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
   // Scales all gradients of the step so that their L2 norm is at most max_norm. Called before the
-  // step's updates, with the gradients that update() uses.
+  // step's calls of update(), which use the scaled gradients.
   virtual void clip_gradients(ParameterArena& arena, double max_norm);
   // Copies values and optimizer slots from the device to the host, if updates are made on the
   // device. Called before the host reads values or slots; `slots` are those passed to update().
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
-  // Returns the fp16 loss scaling state of the models that use `arena`, after all started steps
-  // have ended. When losses are not scaled, returns nullopt, and set_loss_scale() has no effect.
+  // Waits for all started steps, then returns the fp16 loss scaling state of the models that use
+  // `arena`. If losses are not scaled, returns nullopt, and set_loss_scale() has no effect.
   virtual std::optional<LossScaleState> loss_scale(const ParameterArena& /*arena*/) { return {}; }
   virtual void set_loss_scale(const ParameterArena& /*arena*/, const LossScaleState& /*state*/) {}
 };
@@ -98,14 +100,15 @@ struct LossScaling {
 struct BackendOptions {
   Device device;
   Precision precision = Precision::kF32;
-  // True: runs give equal bits: no algorithm depends on timing, TF32 is off, nothing is measured.
+  // True: repeated runs give equal bits. No algorithm depends on timing, TF32 is off, and no
+  // algorithm is chosen by a measurement.
   bool deterministic = false;
   // On CUDA devices: steps with identical work are replayed as one CUDA graph.
   bool captures_steps = true;
   int lanes = 1;             // CPU only: the number of threads of a replica
   LossScaling loss_scaling;  // CUDA only, for fp16
-  // CUDA only: the file that stores the fastest engine for each operation. Empty, or with
-  // `deterministic`: engines are not measured.
+  // CUDA only: the file that stores the fastest measured engine (cuDNN or cuBLAS algorithm) of each
+  // operation. Engines are not measured if the path is empty or `deterministic` is set.
   std::filesystem::path plan_file;
 };
 
@@ -114,8 +117,8 @@ struct BackendOptions {
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 
 // Makes a CPU backend. `lanes` threads share the batch of the replica; `isa` selects kernels and
-// layouts. Throws UsageError unless 1 <= lanes <= 1024 and the system starts `lanes` threads, and
-// UnavailableError when this machine does not support `isa`.
+// layouts. Throws UsageError unless 1 <= lanes <= 1024, or if the system does not start that many
+// threads. Throws UnavailableError when this machine does not support `isa`.
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
 
 // A library that computes, such as oneDNN.
@@ -127,10 +130,10 @@ struct LibraryVersion {
 // Returns the versions of the libraries of the CPU backend.
 std::vector<LibraryVersion> cpu_library_versions();
 
-// Throws ShapeError when the samples of a batch do not have the network's shape and type, when the
-// batch has more than `most` samples, when a label is not a class, when the loss divisor is below
-// 1, or when a network with dropout trains on a batch without keys. The batch must be in host
-// memory.
+// Checks that a batch, which must be in host memory, fits the network. Throws ShapeError in these
+// cases: the samples do not have the network's shape and type; there are more than `most` samples;
+// a label is not a class; the loss divisor is below 1; a network with dropout trains on a batch
+// without keys.
 void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode mode);
 
 }  // namespace syncopate

@@ -31,7 +31,7 @@ struct DeviceCeilings {
   double product_flops_per_second = 0.0;  // operations of a large matrix product
 };
 
-// The loaded CUDA module. Immutable, thread-safe.
+// The loaded CUDA module. Immutable and thread-safe.
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
@@ -47,35 +47,38 @@ class CudaModule {
   // Makes the backend of a GPU. Throws UnavailableError when there is no usable driver, when the
   // device does not exist, or when it does not support the precision.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
-  // Makes the collectives, by rank, of a job with all replicas on one device. A sum that takes
-  // longer than `timeout` fails. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.
+  // Makes the collectives of a job with all replicas on one device. Element i of the result belongs
+  // to rank i. A sum that takes longer than `timeout` fails. replicas <= kMostReplicasOnOneGpu.
+  // Throws DeviceError.
   virtual std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
       const Device& device, int replicas, std::chrono::nanoseconds timeout) const = 0;
-  // Makes an NCCL collective, for a replica that has a device of its own. Throws DeviceError.
+  // Makes the NCCL collective of a replica that has a device of its own. Throws DeviceError.
   virtual std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const = 0;
-  // Starts to measure the load of these GPUs; null when the driver does not report it.
+  // Starts to measure the load of these GPUs. Returns null when the driver does not report the
+  // load.
   virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
-  // Measures the upper limits of a GPU's speed in a precision, which takes a tenth of a second.
-  // Throws DeviceError, OutOfMemoryError.
+  // Measures the upper limits of a GPU's speed in a precision. The measurement takes 0.1 s. Throws
+  // DeviceError, OutOfMemoryError.
   virtual DeviceCeilings ceilings(Device device, Precision precision) const = 0;
 };
 
 // Loads the CUDA module from the run path of the program (its own folder, then ../lib) or from
 // LD_LIBRARY_PATH, and keeps it loaded until the process ends. Throws UnavailableError when the
-// module or a library it needs is missing, or when it belongs to another build.
+// module or a library that the module needs is missing, or when the module belongs to another
+// build.
 const CudaModule& load_cuda_module();
 
-// Returns why a device cannot run code for these architectures, or not in this precision, and what
-// to try; empty if it can.
+// Returns why a device cannot run code for these architectures, or cannot compute in this
+// precision, and what to try. Returns "" if it can do both.
 std::string why_unusable(const CudaDevice& device, Precision precision,
                          std::span<const std::string> architectures);
 
-// Identifies a build of the program and the CUDA module, which must be equal. The identifier is
-// part of the library that both of them link.
+// Returns the identifier of this build. The program and the CUDA module must have equal
+// identifiers. The identifier is compiled into the library that both of them link.
 std::string cuda_module_build();
 
-// The only function that the CUDA module exports, named kCudaModuleSymbol. It returns null when
-// `build` is not the build of the module.
+// The type of the only function that the CUDA module exports, named kCudaModuleSymbol. The function
+// returns null when `build` is not the module's cuda_module_build().
 using CudaModuleEntry = const CudaModule*(const char* build);
 inline constexpr const char* kCudaModuleFile = "libsyncopate_cuda.so";
 inline constexpr const char* kCudaModuleSymbol = "syncopate_cuda_module";

@@ -8,16 +8,16 @@
 namespace syncopate {
 
 struct DeviceLoad {
-  double utilisation = 0.0;       // fraction of time that a kernel ran, mean over devices
-  std::int64_t memory_bytes = 0;  // largest use of one device, by all processes together
-  double watts = 0.0;             // watts of all devices together, mean over time
+  double utilisation = 0.0;       // fraction of the time in which a kernel ran, mean over devices
+  std::int64_t memory_bytes = 0;  // on the device with the most memory in use, by all processes
+  double watts = 0.0;             // power of all devices together, mean over time
 };
 
-// Reports the load of some GPUs. Thread-safe.
+// Measures the load of a set of GPUs. Thread-safe.
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Returns the GPUs' load since this object was made; nullopt before the first sample.
+  // Returns the GPUs' load since this object was made, or nullopt before the first sample.
   virtual std::optional<DeviceLoad> load() const = 0;
 };
 

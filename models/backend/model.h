@@ -1,5 +1,6 @@
-// A model: a graph compiled for one device and one batch size: a forward and a backward pass. What
-// is done with the gradients is decided by the strategy (strategies/variable_store.h).
+// A model is a graph compiled for one device and one batch size. It runs the forward and the
+// backward pass. The strategy decides what is done with the gradients
+// (strategies/variable_store.h).
 #pragma once
 
 #include <array>
@@ -21,27 +22,31 @@ struct Batch {
   // One tensor per input of the graph, in the order of Graph::inputs(): [N, H, W, C] or [N, F],
   // with the dtype of the input node.
   std::vector<Tensor> inputs;
-  // As the graph's loss expects it: i32 [N], or [N, H, W] for label maps; f32 [N, K] for numbers.
+  // The targets that the graph's loss expects: classes, i32 [N]; label maps, i32 [N, H, W]; or
+  // numbers, f32 [N, K].
   Tensor target;
   std::int64_t num_samples = 0;  // N; may be 0
-  // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
+  // The sum of the sample losses is divided by this number: in synchronous training, the samples of
+  // all replicas in the step.
   std::int64_t loss_divisor = 0;
-  // Samples that could not be read: replaced by others in training, left out in evaluations.
+  // The number of samples that could not be read. Training replaces them by other samples; an
+  // evaluation leaves them out.
   std::int64_t num_bad = 0;
-  // [N] i64: a random key per sample, a function of (seed, epoch, sample). Dropout draws its random
-  // numbers from it. Absent, of shape [], where no dropout trains.
+  // [N] i64: a random key per sample, a function of (seed, epoch, sample). Dropout derives its
+  // random numbers from the keys. A default-constructed tensor if no dropout is trained.
   Tensor keys;
 
   // Returns a view of the samples [begin, end).
   Batch rows(std::int64_t begin, std::int64_t end) const;
 };
 
-// The results of a model's forward pass: sums that add over samples, replicas and tasks.
+// The results of a forward pass. All are sums over samples, so the scores of batches, replicas and
+// tasks can be added.
 struct Scores {
   double loss = 0.0;  // sum of the sample losses / loss_divisor
   std::int64_t num_samples = 0;
   std::int64_t num_bad = 0;  // Batch::num_bad
-  // The sums over the samples of the metrics of the loss (graph.h), in its order.
+  // metrics[i] is the sum over the samples of metric i of the loss: metrics(LossKind) in graph.h.
   std::array<double, kMostMetrics> metrics{};
 
   Scores& operator+=(const Scores& other) noexcept;
@@ -52,12 +57,12 @@ enum class Mode : std::uint8_t { kTrain, kEvaluate };
 // A function called before the forward pass first uses the values of a bucket.
 using ValuesHook = std::function<void(BucketId)>;
 // A function called once per bucket, last layers first, as soon as the bucket's gradients are
-// complete: in the arena's gradient block, if the host sums gradients.
+// complete. If the host sums gradients, they are then in the arena's gradient block.
 using GradientHook = std::function<void(BucketId)>;
 
-// Sums the statistics of batch norm over replicas. A strategy with several replicas implements it
-// on a communicator of its own. The CPU backend has summed the lanes of a replica before, in lane
-// order.
+// Sums the statistics of batch norm over replicas. A strategy with several replicas implements this
+// interface on a separate communicator. The CPU backend passes sums over the lanes of the replica,
+// which it adds in lane order.
 class StatisticsReducer {
  public:
   virtual ~StatisticsReducer() = default;
@@ -90,28 +95,29 @@ class Model {
     start_forward(batch, before_use);
     return scores();
   }
-  // Runs the backward pass: overwrites all gradients of the arena with the gradients of the loss of
-  // the last forward pass, and those that accumulate() kept. The model must have been compiled for
-  // Mode::kTrain.
+  // Runs the backward pass of the last forward pass. Overwrites all gradients of the arena with the
+  // gradients of its loss, plus the gradients kept by accumulate(). The model must have been
+  // compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
-  // Runs the backward pass of one micro-batch of a step: its gradients are kept, and the next
-  // backward() adds them to its own. No bucket of the arena is complete yet.
+  // Runs the backward pass of a micro-batch that is not the last one of its step. The gradients are
+  // kept, and the next backward() adds them to its own. No bucket of the arena becomes complete.
   virtual void accumulate() = 0;
   // If the model computes on several threads at a time, records its passes in separate rows from
   // now on and returns true. Otherwise returns false, and the caller records them.
   virtual bool record_passes(Trace& /*trace*/) { return false; }
-  // Runs a training step of this batch group by group, without an update, and returns the device's
-  // time of each group, in the order of the forward pass. Empty if the device has no clock of its
-  // own. For profiles: gradients and running statistics change as in a step.
+  // Profiles a training step of this batch: runs it group by group, without an update, and returns
+  // the device's time of each group, in the order of the forward pass. Returns an empty vector if
+  // the device has no clock of its own. Gradients and running statistics change as in a step.
   virtual std::vector<GroupTime> time_groups(const Batch& /*batch*/) { return {}; }
-  // Returns the logits of the last forward pass, Graph::logits_shape() of each sample, f32 on the
-  // host; for predictions.
+  // Returns the logits of the last forward pass, for predictions: f32 on the host, one
+  // Graph::logits_shape() per sample.
   virtual Tensor logits() const = 0;
   // Copies the logits of the last forward pass to `into`, without an allocation.
   virtual void copy_logits(std::span<float> into) const;
   // Returns the gradient of the loss with respect to the differentiated input
-  // (InputOp::is_differentiated), [N, H, W, C] or [N, F] f32 on the host, after a backward pass;
-  // valid until the next one. Throws UnavailableError if the device does not compute it.
+  // (InputOp::is_differentiated), f32 [N, H, W, C] or [N, F] on the host. Called after a backward
+  // pass; the tensor is valid until the next backward pass. Throws UnavailableError if the device
+  // does not compute this gradient.
   virtual Tensor input_gradient() const;
 };
 

@@ -1,6 +1,6 @@
-// The functions of single elements that are never fused into another operation's group. This is a
-// separate header without a library's templates, because the kernels that are compiled once per
-// instruction set include it.
+// The element-wise functions other than ReLU. They are never fused into another operation's group.
+// This header includes no library's templates, because the kernels include it, and they are
+// compiled once per instruction set.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,13 @@ enum class Activation : std::uint8_t {
 // A function other than ReLU, element by element.
 struct ActivationOp {
   Activation kind = Activation::kSilu;
-  // kLeakyRelu alone: y = x if x > 0 and slope * x otherwise, as LeakyReLU of PyTorch.
+  // Only for kLeakyRelu: y = x if x > 0 and slope * x otherwise, as LeakyReLU of PyTorch.
   float slope = 0.01F;
-  // kClip alone: y = min(max(x, low), high), with the slope 1 at both bounds, as clamp of PyTorch.
+  // Only for kClip: y = min(max(x, low), high). The derivative at both bounds is 1, as in clamp of
+  // PyTorch.
   float low = 0.0F;
   float high = 0.0F;
-  // kLinear alone: y = factor * x + offset.
+  // Only for kLinear: y = factor * x + offset.
   float factor = 1.0F;
   float offset = 0.0F;
 };
@@ -52,8 +53,8 @@ constexpr bool keeps_zero(const ActivationOp& op) noexcept {
   }
 }
 
-// The functions as types. Whatever computes them has an overload of value_of(function, x) and of
-// slope_of(function, x) for each; a function without them does not compile.
+// Each activation as a type. Code that computes activations overloads value_of(function, x) and
+// slope_of(function, x) for every type; if an overload is missing, the code does not compile.
 namespace functions {
 struct Sigmoid {};
 struct Tanh {};
@@ -75,7 +76,8 @@ struct Linear {
 };
 }  // namespace functions
 
-// Calls body(function) with the function of an activation.
+// Calls body(function), where `function` is the type above that belongs to op.kind, and returns the
+// result.
 template <typename Body>
 auto with_function(const ActivationOp& op, const Body& body) {
   switch (op.kind) {

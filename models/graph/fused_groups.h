@@ -1,5 +1,5 @@
-// Groups of nodes that are computed together. A backend translates each group to one forward and
-// one backward function. Without fusion, every node is a group of its own.
+// Groups of nodes that are computed together. A backend turns each group into one forward and one
+// backward function. Without fusion, every node is a group of its own.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace syncopate {
 
-// A main operation and the operations behind it that are computed with it:
+// A main operation and the following operations that are computed together with it. The possible
+// groups, with optional parts in parentheses:
 //   input (+ flatten)
-//   conv2d (+ relu), or conv2d of the samples + relu + max_pool 2x2 (+ flatten): `pool`
+//   conv2d (+ relu); with `pool`: conv2d of the samples + relu + max_pool 2x2 (+ flatten)
 //   conv_transpose2d (+ relu)
 //   batch_norm (+ add) (+ relu)
 //   dense (+ relu)
 struct FusedGroup {
   NodeId main = 0;             // the node with the group's parameters
-  std::vector<NodeId> inputs;  // values that the group reads; with `add`, the second is added
-  NodeId output = 0;           // the value that the group writes: its last node
+  std::vector<NodeId> inputs;  // values that the group reads; with `add`, inputs[1] is added
+  NodeId output = 0;           // the group's last node, the only value that the group writes
   bool relu = false;
   bool add = false;
   bool pool = false;
@@ -33,8 +34,8 @@ bool has_main(const Graph& graph, const FusedGroup& group) {
 }
 
 // Divides the graph into fused groups, ordered such that every input is computed before it is read.
-// A value that is read outside of its group is always the output of a group. pools_first_layer:
-// allows groups with `pool`.
+// A value that another group reads is always the output of its own group. pools_first_layer: allows
+// groups with `pool`.
 std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer = true);
 
 }  // namespace syncopate

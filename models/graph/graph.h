@@ -1,5 +1,5 @@
 // A network as data: nodes in forward order, named parameters and named state. The backend that
-// compiles it decides on layouts, fusion and memory.
+// compiles a graph decides on layouts, fusion and memory.
 #pragma once
 
 #include <array>
@@ -21,21 +21,21 @@ namespace syncopate {
 
 using NodeId = int;
 
-// Distributions of initial values. The uniform ones need no function but a square root, so they
-// have the same bits on every machine. Source: He et al. 2015 (variance 2 / fan_in), Glorot and
-// Bengio 2010 (variance 2 / (fan_in + fan_out)).
+// Distributions of initial values. The uniform distributions use no function except the square
+// root, so their values have the same bits on every machine. Sources: He et al. 2015 (variance 2 /
+// fan_in), Glorot and Bengio 2010 (variance 2 / (fan_in + fan_out)).
 enum class Init : std::uint8_t { kZeros, kOnes, kHeUniform, kGlorotUniform };
 std::string_view name(Init init) noexcept;  // such as "he-uniform"
 
-// A parameter, which is a trained tensor. In memory, the weight of a convolution is [K, R, S, C]
-// and the weight of a dense layer [out, in], with `in` in H, W, C order. Files follow PyTorch: [K,
-// C, R, S], and C, H, W.
+// A parameter is a trained tensor. In memory, the weight of a convolution is [K, R, S, C] and the
+// weight of a dense layer is [out, in], where `in` has the order H, W, C. Files use the order of
+// PyTorch: [K, C, R, S], and C, H, W for `in`.
 struct Parameter {
   std::string name;  // such as "layer1.0.conv1.weight"
   Shape shape;       // the parameter's shape in memory
   Shape file_shape;  // the parameter's shape in files
-  // The sizes K, C, R, S of a parameter's axes in files when their order differs from that in
-  // memory; zeros otherwise.
+  // If the order of the elements in files differs from the order in memory: the sizes K, C, R, S of
+  // the parameter's axes in files. Otherwise zeros.
   std::array<std::int64_t, 4> file_axes{};
   Init init = Init::kZeros;
   std::int64_t fan_in = 1;
@@ -50,29 +50,30 @@ struct State {
   float initial = 0.0F;
 };
 
-// A network's operations. Shapes are of one sample: [H, W, C] for a map and [F] for a vector.
+// The operations of networks follow. All shapes are shapes of one sample: [H, W, C] for a map and
+// [F] for a vector.
 
-// An input of the network: one of the tensors of a sample, which has the name of the node. A value
-// v becomes (v / u - mean[c]) / stddev[c] with u = 255 for u8, 65535 for u16 and 1 for f32.
+// An input of the network: one of the tensors of a sample. The node has the name of the tensor. A
+// value v becomes (v / u - mean[c]) / stddev[c] with u = 255 for u8, 65535 for u16 and 1 for f32.
 struct InputOp {
   DType dtype = DType::kU8;
-  // [C] for a map; [1] or [F] for a vector. Of values divided by u.
+  // Mean and standard deviation of v / u: [C] for a map; [1] or [F] for a vector.
   std::vector<float> mean;
   std::vector<float> stddev;
-  // Whether models compute the gradient of the loss with respect to this input: the output of an
-  // earlier stage of a pipeline. The dtype is f32, the mean 0 and the deviation 1.
+  // Whether models compute the gradient of the loss with respect to this input. True if the input
+  // is the output of an earlier pipeline stage; the dtype is then f32, the mean 0 and stddev 1.
   bool is_differentiated = false;
-  // Whether the program that made the network stores the map [H, W, 1] as [N, H, W], such as rows
-  // of features.
+  // Whether the program that made the network stores this map [H, W, 1] as [N, H, W], without the
+  // channel axis, such as rows of features.
   bool is_plane = false;
 
   float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 // The padding at the top and the bottom is below kernel_h, and at the left and the right below
-// kernel_w. With groups, input and output channels are divided into as many equal parts, and an
-// output channel reads the input channels of its part alone; as many groups as input channels make
-// a depthwise convolution. The weight is [K, R, S, C / groups].
+// kernel_w. The input channels and the output channels are each divided into `groups` equal parts,
+// and an output channel reads only the input channels of its part. With as many groups as input
+// channels, the convolution is depthwise. The weight is [K, R, S, C / groups].
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
@@ -81,12 +82,12 @@ struct Conv2dOp {
   bool bias = false;
   int groups = 1;
 };
-// Transposed convolution: the input gradient of a convolution with this kernel, stride and padding
-// and with an output of the size of x. A map of H x W becomes one of
+// Transposed convolution: computes the input gradient of a convolution with this kernel, stride and
+// padding, where x takes the place of the output gradient. A map of H x W becomes one of
 // (H - 1) * stride + kernel_h - pad.rows() by (W - 1) * stride + kernel_w - pad.columns().
 // The weight is [C, R, S, K] in memory and [C, K, R, S] in files, with C input and K output
-// channels. As ConvTranspose2d of PyTorch: its output_padding reduces the padding at the bottom and
-// the right.
+// channels. Equal to ConvTranspose2d of PyTorch; PyTorch's output_padding is expressed by a smaller
+// padding at the bottom and the right.
 struct ConvTranspose2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
@@ -100,35 +101,35 @@ struct BatchNormOp {
   float epsilon = 1e-5F;
   float momentum = 0.1F;
 };
-// Layer normalisation over the channels of each pixel of a map, or the features of a vector: mean 0
-// and biased variance 1, times weight [C], plus bias [C]. Source: Ba et al. 2016; LayerNorm(C) of
-// PyTorch on the last axis.
+// Layer normalisation over the channels of each pixel of a map, or over the features of a vector.
+// The values are shifted and scaled to mean 0 and biased variance 1, multiplied by weight [C], and
+// bias [C] is added. Source: Ba et al. 2016; LayerNorm(C) of PyTorch on the last axis.
 struct LayerNormOp {
   float epsilon = 1e-5F;
 };
-// Dropout: in training y = 0 with probability `rate` and x / (1 - rate) otherwise; in evaluation
-// y = x. The mask of a sample is a function of three things alone: its key (Batch::keys), the
-// node's name and the element's index in the order H, W, C. So it depends on no device, batch or
-// layout. Source: Srivastava et al. 2014, with the division in training.
+// Dropout: in training y = 0 with probability `rate` and x / (1 - rate) otherwise; in evaluation y
+// = x. Whether an element is dropped depends only on the sample's key (Batch::keys), the node's
+// name and the element's index in the order H, W, C. The mask is therefore equal on all devices and
+// in all batches and layouts. Source: Srivastava et al. 2014, with the division in training.
 struct DropoutOp {
   float rate = 0.5F;  // in [0, 1)
 
-  // An element is kept if its number, RandomStream(key, hash_name(node's name)).bits(element), is
-  // at least the threshold. The threshold is 0 if all elements are kept.
+  // An element is kept if RandomStream(key, hash_name(node's name)).bits(element) is at least the
+  // threshold. The threshold is 0 if all elements are kept.
   std::uint32_t threshold() const noexcept;
-  float scale() const noexcept { return 1.0F / (1.0F - rate); }  // of the elements that are kept
+  float scale() const noexcept { return 1.0F / (1.0F - rate); }  // the factor of kept elements
 };
 struct ReluOp {};
 // Max-pooling: maximum over windows of window x window pixels. The map is padded by `pad` pixels on
-// each side, which never are the maximum. A window that does not fit into the padded map is
-// dropped. window > 2 * pad, so every window contains a pixel.
+// each side; a padding pixel is never the maximum. A window that does not fit into the padded map
+// is dropped. window > 2 * pad, so every window contains a pixel.
 struct MaxPoolOp {
   int window = 2;
   int stride = 2;
   int pad = 0;
 };
 // Average pooling over windows of window x window pixels; padding counts as zeros. A window that
-// does not fit into the padded map is dropped. window > 2 * pad. As AvgPool2d of PyTorch.
+// does not fit into the padded map is dropped. window > 2 * pad. Equal to AvgPool2d of PyTorch.
 struct AveragePoolOp {
   int window = 2;
   int stride = 2;
@@ -140,18 +141,20 @@ struct DenseOp {
   bool bias = true;
 };
 struct AddOp {};
-// The product of two values of one shape, or of a map [H, W, C] and one factor for each of its
-// channels, [C] or [1, 1, C].
+// The element-wise product of two values with equal shapes; or the product of a map [H, W, C] and
+// one factor per channel, [C] or [1, 1, C].
 struct MultiplyOp {};
-// The channels of all inputs, one input after the other: maps of one size, or vectors.
+// Concatenates the channels of all inputs, in the order of the inputs. The inputs are maps of equal
+// height and width, or vectors.
 struct ConcatOp {};
-// Some of the channels of a map, or of the features of a vector, that lie one behind the other.
+// Takes a range of consecutive channels of a map, or of features of a vector, from `first` on. The
+// node's shape gives their number.
 struct SliceOp {
   int first = 0;
 };
-// Enlarges a map of H x W pixels to scale * H x scale * W. kNearest repeats each pixel; kBilinear
-// reads at (i + 0.5) / scale - 0.5 between the pixels, and at the border the border's pixels, as
-// Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
+// Enlarges a map of H x W pixels to scale * H x scale * W. kNearest repeats each pixel. kBilinear
+// computes output pixel i by linear interpolation at the input position (i + 0.5) / scale - 0.5,
+// limited to the map, as Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
 enum class Interpolation : std::uint8_t { kNearest, kBilinear };
 struct UpsampleOp {
   int scale = 2;
@@ -160,44 +163,46 @@ struct UpsampleOp {
 std::string_view name(Interpolation mode) noexcept;  // such as "nearest"
 // Softmax over the channels of each pixel of a map, or over the features of a vector.
 struct SoftmaxOp {};
-// Gives the elements another shape, a map or a vector, in the order H, W, C of memory. A view of
-// [N, C, H, W] of PyTorch has another order: it is a transpose to [C, H, W] and a reshape. A dense
-// layer behind a reshape has the columns of its weight in the order of memory in files, too.
+// Gives the elements another shape, a map or a vector. The elements keep their order in memory, H,
+// W, C. A view of [N, C, H, W] in PyTorch reads them in another order and equals a transpose to [C,
+// H, W] followed by a reshape. If a dense layer follows a reshape, the columns of its weight have
+// the order of memory in files, too.
 struct ReshapeOp {};
-// Exchanges the axes of a map: side a of the output is side order[a] of the input, of H, W, C.
+// Permutes the axes H, W, C of a map: axis a of the output is axis order[a] of the input.
 struct TransposeOp {
   std::array<int, 3> order = {0, 1, 2};
 };
-// The mean over some of the axes H, W, C of a map, or over a vector; these sides become 1.
+// The mean over some of the axes H, W, C of a map, or over a vector. These axes get the size 1.
 struct ReduceMeanOp {
-  std::array<bool, 3> axes = {false, false, false};  // of a vector, the first is true
+  std::array<bool, 3> axes = {false, false, false};  // for a vector, axes[0] is true
 };
-// Products of matrices, one for each row of two maps: [B, M, K] and [B, K, N] give [B, M, N].
+// Multiplies two maps as batches of matrices: [B, M, K] times [B, K, N] gives [B, M, N].
 struct MatmulOp {};
 // A residual shortcut without parameters: takes every `stride`-th pixel and appends channels of
 // zeros. Source: He et al. 2016, section 4.2, option A.
 struct ShortcutOp {
   int stride = 2;
 };
-// The kinds of losses. A loss of classes has labels as targets, the others have numbers.
+// The kinds of losses. The targets of kSoftmaxCrossEntropy are class labels; the targets of the
+// others are numbers.
 //
 // kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0, classes); metric:
-// "accuracy", 1 for a sample if the logit of its target is the largest. Or of every pixel of a map:
-// logits [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample are the means
-// over its pixels that count. A pixel with the target kUncounted does not count. A sample without a
-// pixel that counts has the loss 0 and the accuracy 1.
+// "accuracy", 1 for a sample if the logit of its target is the largest, otherwise 0. For maps,
+// every pixel has a class: logits [H, W, classes], target i32 [H, W]. The loss and the accuracy of
+// a sample are then means over its pixels, except pixels with the target kUncounted. A sample with
+// only such pixels has the loss 0 and the accuracy 1.
 //
 // kBinaryCrossEntropy: input: logits x [K]; target: t f32 [K] in [0, 1]; the loss of a sample is
 // the mean over K of max(x, 0) - x * t + log(1 + exp(-|x|)), as
-// binary_cross_entropy_with_logits of PyTorch; metric: "accuracy", the share of its K values with
-// (x >= 0) == (t >= 0.5).
+// binary_cross_entropy_with_logits of PyTorch; metric: "accuracy", the fraction of the K values of
+// a sample with (x >= 0) == (t >= 0.5).
 //
 // kMeanSquaredError: input: x [K]; target: t f32 [K]; the loss of a sample is the mean over K of
 // (x - t)^2, as mse_loss of PyTorch; metric: "mae", the mean over K of |x - t|.
 //
 // kLaterStages: the loss is computed by the later stages of a pipeline. Input: the output of this
-// stage, of any shape; target: f32 of the same shape, the gradient of the loss with respect to the
-// output, which is read by the backward pass only; the loss that the model reports is 0.
+// stage, of any shape; target: f32 of the same shape, the gradient of the loss with respect to this
+// output, which only the backward pass reads. The model reports the loss 0.
 enum class LossKind : std::uint8_t {
   kSoftmaxCrossEntropy,
   kBinaryCrossEntropy,
@@ -205,27 +210,29 @@ enum class LossKind : std::uint8_t {
   kLaterStages
 };
 
-// The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and sums of
-// metrics. The target comes with the batch.
+// The last node of a graph. Computes the loss, which is the sum of the sample losses divided by
+// Batch::loss_divisor, and the sums of the metrics. The targets are Batch::target.
 struct LossOp {
   LossKind kind = LossKind::kSoftmaxCrossEntropy;
   // In training, the target of a sample is (1 - label_smoothing) times its label plus
-  // label_smoothing / classes for each class; evaluation uses the label alone. In [0, 1). Source:
-  // Szegedy et al. 2016, section 7; CrossEntropyLoss of PyTorch. 0 for a loss of numbers.
+  // label_smoothing / classes for each class; evaluation uses the label alone. In [0, 1); 0 for a
+  // loss with numbers as targets. Source: Szegedy et al. 2016, section 7; CrossEntropyLoss of
+  // PyTorch.
   float label_smoothing = 0.0F;
 };
 
-// The target of a pixel that does not count.
+// The target of a pixel that loss and metrics ignore.
 inline constexpr std::int32_t kUncounted = 255;
 // The most metrics that a loss may have.
 inline constexpr std::size_t kMostMetrics = 4;
-// The index of the metric that lines, files and rules of evaluations show.
+// The index of the metric that log lines and files show and that rules on evaluations use.
 inline constexpr std::size_t kMainMetric = 0;
 
-// A metric of a loss: a number of each sample. Its mean over the samples is shown.
+// A metric of a loss: a number for each sample. Reports show the mean over the samples.
 struct LossMetric {
   std::string_view name;  // such as "accuracy"
-  bool is_share = true;   // from 0 to 1, and more is better; otherwise from 0, and less is better
+  // True: in [0, 1], higher is better; false: at least 0, lower is better.
+  bool is_share = true;
 };
 
 std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entropy"
@@ -246,7 +253,8 @@ using Operation =
 std::string_view name(const Operation& operation) noexcept;
 
 struct Node {
-  // Such as "layer1.0.conv1"; "" for a node without parameters but an input or a dropout.
+  // Such as "layer1.0.conv1". Nodes with parameters, inputs and dropouts have a name; the name of
+  // other nodes is "".
   std::string name;
   Operation operation;
   std::vector<NodeId> inputs;
@@ -264,12 +272,12 @@ struct Graph {
   // Returns the nodes that are inputs, in the order of Batch::inputs.
   std::vector<NodeId> inputs() const;
   std::size_t num_inputs() const noexcept;
-  // Returns whether training needs the keys of samples, Batch::keys: for a dropout.
+  // Returns whether training needs Batch::keys: true if there is a dropout.
   bool uses_keys() const noexcept;
   // Returns the index of the input of this name among inputs(). Throws ShapeError when there is
   // none.
   std::size_t input_index(std::string_view input_name) const;
-  // Returns the node that is the first input; the only one in networks of images.
+  // Returns the node of the first input. Networks for images have no other input.
   const Node& first_input() const;
   const Shape& input_shape() const { return first_input().shape; }  // [H, W, C] or [F]
   const LossOp& loss() const { return std::get<LossOp>(nodes.back().operation); }
@@ -278,11 +286,11 @@ struct Graph {
   }
   // Returns the shape of the loss's input, the logits: [classes], [H, W, classes] or [K].
   const Shape& logits_shape() const;
-  std::int64_t num_classes() const { return logits_shape().back(); }  // or K, the numbers
+  std::int64_t num_classes() const { return logits_shape().back(); }  // for a loss of numbers: K
   // Returns the shape of a sample's target: [] for a class, [H, W] for a class of every pixel, [K]
   // for numbers.
   Shape target_shape() const;
-  // Whether the target is a label map: a class of every pixel.
+  // Returns whether the target is a label map, a class for every pixel.
   bool gives_maps() const { return has_classes(loss().kind) && !target_shape().empty(); }
   DType target_dtype() const { return has_classes(loss().kind) ? DType::kI32 : DType::kF32; }
   std::int64_t num_parameters() const;  // counts elements of all parameters
@@ -346,17 +354,18 @@ class GraphBuilder {
   // Returns the sizes C, H, W of a map if `x` is the flattened form of this map, and its order in
   // files differs from its order in memory.
   std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
-  // Throws ShapeError if the elements of these inputs have different orders in files. Also if a
-  // flattened map is to be joined with others (is_joined): no order is defined for the result.
+  // Throws ShapeError if the elements of these inputs have different orders in files. With
+  // is_joined, also throws if any input is a flattened map, because the order of the joined
+  // elements in files is not defined.
   void require_one_order(std::span<const NodeId> inputs, bool is_joined,
                          std::string_view operation) const;
 
   Graph graph_;
 };
 
-// Sets the initial values of one parameter; `value` is [parameter.shape] f32 on the host. An
-// element is a function of (seed, parameter name, index in the file): the value does not depend on
-// the rank, the layout in memory or the order of construction.
+// Sets the initial values of one parameter; `value` is [parameter.shape] f32 on the host. Each
+// element is a function of (seed, parameter name, index in the file), so it does not depend on the
+// rank, the layout in memory or the order of construction.
 void fill_initial_value(const Parameter& parameter, std::uint64_t seed, const Tensor& value);
 // Sets the initial values of all parameters of an arena; padding between parameters stays zero.
 void fill_initial_values(const Graph& graph, std::uint64_t seed, ParameterArena& arena);

@@ -1,9 +1,10 @@
-// The bytes that the kernels of a fused group move, by operation. Used by the rows of operations.
+// Counts the bytes that the kernels of a fused group move. The rows of operations refer to these
+// functions (OperationRow::bytes).
 #pragma once
 
 namespace syncopate {
 
-// The bytes of the values of a fused group, in one pass over a batch.
+// The sizes of the values of a fused group for one batch, in bytes.
 struct GroupValues {
   double first_input = 0.0;
   double inputs = 0.0;
@@ -21,7 +22,8 @@ struct GroupBytes {
   double backward = 0.0;
 };
 
-// Count the bytes of a group. Its backward pass reads no values, its output, or its inputs.
+// Count the bytes of a group by what its backward pass reads besides gradients. copied(): nothing;
+// reading_output(): the output; reading_inputs(): the inputs.
 GroupBytes copied(const GroupValues& of);
 GroupBytes reading_output(const GroupValues& of);
 GroupBytes reading_inputs(const GroupValues& of);

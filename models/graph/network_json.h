@@ -10,9 +10,10 @@ namespace syncopate {
 
 inline constexpr std::size_t kMostNodes = 10000;
 
-// Returns the line, counted from 1, on which each node begins. path: of a network file; empty for
-// the text of a checkpoint. Throws UsageError naming path and line: no JSON, no object with a name
-// and nodes, a field that is given twice, more than kMostNodes nodes, values deep in one another.
+// Returns the line, counted from 1, on which each node begins. path: the path of a network file, or
+// "" for the text of a checkpoint. Throws UsageError, naming path and line, in these cases: the
+// text is not JSON, or not an object with a name and nodes; a field occurs twice; there are more
+// than kMostNodes nodes; values are nested too deep.
 std::vector<int> check_network_json(std::string_view text, const std::string& path);
 
 }  // namespace syncopate

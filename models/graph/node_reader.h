@@ -1,5 +1,5 @@
-// Reads the fields of a node from the text of a network, with messages that name the node and, of a
-// network file, its line. The base class of the reader in graph_parser.cc.
+// Reads the fields of a node from the text of a network. Error messages name the node and, in a
+// network file, its line. The reader in graph_parser.cc derives from this class.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,11 +12,11 @@
 
 namespace syncopate {
 
-// A network's text. `data` is null for the text of a checkpoint.
+// A network's text. In the text of a checkpoint, `path` is empty and `data` is null.
 struct NetworkText {
   const nlohmann::ordered_json* json = nullptr;  // not null for a reader
   std::string path;
-  std::vector<int> lines;  // of each node, counted from 1
+  std::vector<int> lines;  // the line of each node, counted from 1
   const NetworkInput* data = nullptr;
 };
 
@@ -33,17 +33,21 @@ class NodeReader {
   // Returns a message with the place of the node in front.
   std::string located(const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
-  // Reads the name of the operation, and returns its row; null if no text has the operation.
+  // Reads the name of the operation into op_ and returns the operation's row. Returns null if no
+  // operation of texts has this name. expected: what a message names if the field is missing.
   const OperationRow* read_op(const char* expected);
-  // Refuses other fields of the node than these and the fields that all nodes have.
+  // Throws UsageError if the node has a field that is neither one of these nor one that all nodes
+  // have.
   void check_fields(std::span<const Field> fields) const;
   // Reads the fields of an operation into the values that `fields` name.
   void read_fields(std::span<const Field> fields) const;
   bool has(const char* key) const;
-  // Returns the value of a field. type: of the value, for messages.
+  // Returns the value of a field. type: the name of the expected type in messages, such as "a
+  // list".
   template <typename T>
   T get(const char* key, std::string_view type) const;
-  // Returns a whole number of these bounds. key: the field that has the value, or has it in a list.
+  // Returns `value` as a whole number from `least` to `most`. key: the field that the value belongs
+  // to, for messages.
   std::int64_t integer(const char* key, const Json& value, std::int64_t least,
                        std::int64_t most) const;
 
@@ -66,7 +70,7 @@ class NodeReader {
   void read(const char* key, const AxesField& field) const;
   template <typename Enum>
   void read(const char* key, const ChoiceField<Enum>& field) const;
-  // Returns the numbers of a list, each 0, 1 or 2 once.
+  // Returns the list in the field `key`, which holds distinct axes from 0 to 2.
   std::vector<int> axes(const char* key) const;
   int window(const char* key, const Json& value, std::int64_t least) const {
     return static_cast<int>(integer(key, value, least, kLargestWindow));

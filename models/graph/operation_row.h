@@ -1,7 +1,7 @@
-// All facts of an operation that do not depend on a backend, one row per operation. The rows
+// All facts about an operation that do not depend on a backend, in one row per operation. The rows
 // determine the texts of networks (graph_text.cc and graph_parser.cc), the help of `syncopate
-// network` and the work that the benchmark of steps counts. A backend computes an operation by an
-// overload of its make_group().
+// network` and the work that the benchmark of steps counts. To support an operation, a backend has
+// an overload of its make_group().
 #pragma once
 
 #include <array>
@@ -20,11 +20,14 @@
 
 namespace syncopate {
 
-// The most channels in a text. The bounds of a text's sizes keep products of them below 64 bits.
+// The largest number of channels in a network's text. The bounds of sizes in texts are such that
+// products of sizes fit in 64 bits.
 inline constexpr std::int64_t kMostChannels = 1 << 24;
-inline constexpr std::int64_t kLargestSide = 1 << 16;   // of an input, in pixels
-inline constexpr std::int64_t kLargestWindow = 1 << 7;  // and the largest stride and padding
-inline constexpr std::size_t kSeveralInputs = 1000;     // two or more, up to this number
+inline constexpr std::int64_t kLargestSide = 1 << 16;  // of an input's height and width, in pixels
+// The largest window, stride and padding.
+inline constexpr std::int64_t kLargestWindow = 1 << 7;
+// As OperationRow::inputs: two or more inputs, up to this number.
+inline constexpr std::size_t kSeveralInputs = 1000;
 
 // A node as a text describes it: what GraphBuilder needs to add it.
 struct NodeDraft {
@@ -32,14 +35,15 @@ struct NodeDraft {
   std::string name;  // empty: none
   std::vector<NodeId> inputs;
   Shape shape;       // of the output
-  int channels = 0;  // of the output: its last side
+  int channels = 0;  // size of the output's last axis
   Init init = Init::kGlorotUniform;
-  // The node gives the classes of this data; null if its text has a number instead.
+  // Not null if the text has "classes" in place of a number of channels: the data that give the
+  // number.
   const NetworkInput* classes_of = nullptr;
 };
 
-// The kinds of fields that a node has in a text. Each has the address of the value that a reader
-// sets and a writer reads.
+// The kinds of fields that a node has in a text. `value` is the address that a reader of the text
+// writes to and that a writer of the text reads from.
 struct WholeField {
   int* value;
   std::int64_t least = 1;
@@ -60,16 +64,16 @@ struct NumberField {
 struct FlagField {
   bool* value;
 };
-struct KernelField {  // one side, or height and width
+struct KernelField {  // one number, or [height, width]
   int* height;
   int* width;
 };
-struct PaddingField {  // one number, or top, left, bottom, right
+struct PaddingField {  // one number, or [top, left, bottom, right]
   Padding* value;
 };
 struct ShapeField {
   Shape* value;
-  std::int64_t largest;  // of the sides but the last
+  std::int64_t largest;  // of all axes except the last
 };
 struct NumbersField {
   std::vector<float>* value;
@@ -100,35 +104,37 @@ struct Field {
 
 struct OperationRow {
   Operation defaults = ReluOp{};
-  std::string_view name = {};       // in texts, such as "conv2d"
-  std::string_view noun = {};       // in tables, such as "convolution"; empty: the name
+  std::string_view name = {};       // the name in texts, such as "conv2d"
+  std::string_view noun = {};       // the name in tables, such as "convolution"; empty: `name`
   std::size_t inputs = 1;           // how many values it reads
-  std::string_view why_named = {};  // why a node must have a name; empty: it need not
-  // Returns the fields in the order of texts, a shape first. Empty: no text has the operation.
+  std::string_view why_named = {};  // why a node must have a name; empty: it may have none
+  // Returns the fields in the order of a text; a shape comes first. Empty: the operation does not
+  // occur in texts.
   std::function<std::vector<Field>(NodeDraft&)> fields = {};
-  std::function<NodeId(GraphBuilder&, NodeDraft&)> add = {};  // empty: a loss, the last node
-  // Of a forward pass of one sample; null: none.
+  std::function<NodeId(GraphBuilder&, NodeDraft&)> add = {};  // empty for losses
+  // Returns the multiply-adds of a forward pass of one sample; null: the operation has none.
   std::int64_t (*multiply_adds)(const Graph&, const Node&) = nullptr;
   GroupBytes (*bytes)(const GroupValues&) = copied;
-  // The elements that a training step moves for a sample, as multiples of the elements of the first
-  // input and of the output. They are counted per pass if the operation has multiply-adds.
+  // The elements that a training step moves per sample: `input` times the elements of the first
+  // input plus `output` times the elements of the output. For an operation with multiply-adds,
+  // these are the elements that one of its passes moves.
   struct {
     double input = 0.0;
     double output = 0.0;
   } moved = {};
-  // For `network --help`. Rows that share a line have the help at the last one.
+  // The text in `network --help`. If several rows share a line, the last of them has the text.
   std::string_view help = {};
-  std::string_view remark = {};  // behind the name
-  bool shares_line = false;      // with the next row
+  std::string_view remark = {};  // printed after the name
+  bool shares_line = false;      // whether it shares its line with the next row
 
   std::string_view shown_noun() const { return noun.empty() ? name : noun; }
 };
 
-// Returns the rows in the order of the help; the losses are the last ones.
+// Returns the rows in the order of the help. The losses come last.
 const std::vector<OperationRow>& operation_rows();
 const OperationRow& row_of(const Operation& operation);
 
-// Returns the operations with their fields and defaults, as lines for a person.
+// Returns the text of `network --help` about the operations: their names, fields and defaults.
 std::string describe_operations();
 
 }  // namespace syncopate

@@ -1,12 +1,12 @@
-// The zeros around a map that a convolution reads. A header of its own: the backends' shapes of
-// convolutions include it.
+// The zeros that a convolution adds around a map. This is a separate header because the backends'
+// convolution shapes include it.
 #pragma once
 
 namespace syncopate {
 
-// The number of rows or columns of zeros on each side. A single number applies to every side.
-// "Same" of TensorFlow has the odd row and column at the bottom and the right; PyTorch's layers pad
-// every side alike.
+// The number of rows or columns of zeros on each side. A single number applies to every side. With
+// TensorFlow's "same", an odd number of rows or columns is divided so that the bottom and the right
+// get one more; PyTorch's layers pad all sides equally.
 struct Padding {
   constexpr Padding(int each = 0) : Padding(each, each, each, each) {}
   constexpr Padding(int t, int l, int b, int r) : top(t), left(l), bottom(b), right(r) {}

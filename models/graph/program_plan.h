@@ -30,18 +30,19 @@ struct MemoryPlan {
 // Source: Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
 MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 
-// The memory in bytes that a group needs besides its inputs and its output, and the values that its
-// backward reads.
+// What a group needs besides its inputs and its output: memory in bytes, and the values that the
+// backward pass reads.
 struct GroupNeeds {
   std::size_t saved = 0;             // written by forward, read by backward
   std::size_t output_sums = 0;       // written by forward for the batch norm that reads the output
   std::size_t forward_scratch = 0;   // used during forward only
   std::size_t backward_scratch = 0;  // used during backward only
-  int inputs_in_backward = 0;        // backward reads the first this many inputs
-  bool output_in_backward = false;   // backward reads the output
-  // The gradient of this input overwrites the first gradient of the group's output; -1: no input.
+  int inputs_in_backward = 0;        // the backward pass reads this many inputs, from the first on
+  bool output_in_backward = false;   // the backward pass reads the output
+  // The index of the input with the gradient that overwrites the first gradient of the group's
+  // output; -1: none.
   int gradient_in_place = -1;
-  bool takes_two_gradients = false;  // backward itself adds two gradients of the output
+  bool takes_two_gradients = false;  // the backward pass itself adds two gradients of the output
 };
 
 // Offsets of a group's memory in the program's block, in bytes. An offset is nullopt for memory
@@ -50,23 +51,23 @@ struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
   Offset output_sums;
-  Offset input_sums;  // where the group that computes the first input writes its output_sums
+  Offset input_sums;  // the output_sums of the group that computes the first input
   Offset saved;
   Offset forward_scratch;
   Offset backward_scratch;
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
   std::vector<Offset> output_gradients;  // one gradient, or two if the group takes two
-  // Further gradients of a group's output, from its other readers: before the group's backward, the
-  // backend adds the second of each pair to the first.
+  // Pairs of gradients of the group's output that come from different readers. Before the group's
+  // backward pass, the backend adds the second gradient of each pair to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;
 };
 
 struct ProgramPlan {
   std::vector<GroupPlacement> groups;
   std::size_t total_bytes = 0;
-  std::size_t logits =
-      0;  // offset of the loss's input, which stays valid to the end of the program
+  // The offset of the loss's input. This memory is not reused before the end of the program.
+  std::size_t logits = 0;
 };
 
 // Returns the index of the group that outputs `value`.
@@ -74,25 +75,26 @@ std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value);
 // Returns the readers of group i's output, as pairs (group, index of the input in that group).
 std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
                                                               std::size_t i);
-// Returns whether the gradient of this value is computed: false for the samples.
+// Returns whether the gradient of this value is computed. Returns false for the samples.
 bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value);
 
-// Places the memory of a program. needs[i] belongs to group i, value_bytes[i] is the size of its
-// output. `trains`: the program has a backward. Throws ShapeError when a node's output has no
-// reader.
+// Places the memory of a program. needs[i] belongs to group i, and value_bytes[i] is the size of
+// the output of group i. trains: whether the program has a backward pass. Throws ShapeError when a
+// node's output has no reader.
 ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<GroupNeeds>& needs,
                          const std::vector<std::size_t>& value_bytes, bool trains);
 
 struct BucketSchedule {
-  // For each group: the buckets that this group is the first to use values of, in the order of use.
+  // For each group: the buckets with values that no earlier group uses, in the order of use.
   std::vector<std::vector<BucketId>> first_used_by;
-  // For each group: the buckets that have all their gradients after this group's backward.
+  // For each group: the buckets that are complete after this group's backward pass.
   std::vector<std::vector<BucketId>> completed_by;
 };
 
-// Buckets are completed in the order of their numbers, also where a branch of the network is
-// computed in another order than its parameters have in the arena.
+// Finds the groups at which buckets are first used and completed. Buckets are reported complete in
+// the order of their numbers, even if a branch of the network is computed in another order than its
+// parameters have in the arena.
 BucketSchedule schedule_buckets(const Graph& graph, const std::vector<FusedGroup>& groups,
                                 const ArenaLayout& layout, const std::vector<Bucket>& buckets);
 
