@@ -1,5 +1,4 @@
-// What every role of the program reports in one way: its exit code, its version, and the compiler
-// of this build.
+// The exit codes, the version and the compiler's version that every role of the program reports.
 #pragma once
 
 #include <string_view>
@@ -14,7 +13,8 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitStopped = 75;  // stopped on request, after a checkpoint
 
-// Returns the worse of two exit codes: 2, then 1, then 75, then 0. An unknown code counts as 1.
+// Returns the worse of two exit codes. From worst to best the order is 2, 1, 75, 0; an unknown code
+// counts as 1.
 int worse_exit_code(int left, int right) noexcept;
 
 }  // namespace syncopate

@@ -13,10 +13,12 @@
 
 namespace syncopate {
 
-// Whether MPI must tell where the tasks meet: mpirun gives ranks but no endpoint.
+// Whether the rendezvous endpoint has to be distributed through MPI, because mpirun gives ranks but
+// no endpoint.
 bool meets_through_mpi(const TrainOptions& options);
 
-// Returns the cluster with its rendezvous, which MPI may have to tell.
+// Returns the cluster with its rendezvous endpoint, which is distributed through MPI if
+// meets_through_mpi().
 ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 
 // Joins the other tasks at the rendezvous. Returns null for a job of one task, and for a job with
@@ -28,13 +30,14 @@ std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 
-// Reports the error to the other tasks and throws it. Call before objects of the run are destroyed,
-// which may take long. If a peer failed first, throws the error that the peer reported, which may
-// arrive a moment after the broken connection.
+// Reports the error to the other tasks and throws it. Call this function before objects of the run
+// are destroyed, because their destruction may take long. `peer_began`: a peer failed first; then
+// the function throws the error that the peer reported, which may arrive a moment after the
+// connection broke.
 [[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
 
-// Calls `work`. An exception is reported to the other tasks or to the servers, which ends the job,
-// and is thrown again. strategy: null until the strategy has been made.
+// Calls `work`. Reports an exception of `work` to the other tasks or to the servers, and throws it
+// again. `strategy` holds null until the strategy has been made.
 template <typename Work>
 void report_failures(Membership* membership, const std::unique_ptr<Strategy>& strategy,
                      const Work& work) {

@@ -16,14 +16,14 @@
 
 namespace syncopate {
 
-// Ends a run after its peers have failed. Usually the training thread wakes where it waits for them
-// and throws. If it is busy for too long (reading data, a slow disk, a long step), this class ends
-// the process, so that no task outlives its job.
+// Ends a run after its peers have failed. Usually the training thread is waiting for a peer, wakes
+// up and throws. If it is busy for too long (reading data, a slow disk, a long step), this class
+// ends the process, so that no task outlives its job.
 class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;
 
-  // Calls end_process when the object still exists `grace` after a failure of a peer.
+  // Calls end_process if a peer fails and this object still exists `grace` later.
   PeerWatch(Membership& membership, std::chrono::milliseconds grace, Act end_process);
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
@@ -51,10 +51,10 @@ class PeerWatch {
   std::jthread thread_;
 };
 
-// Ends the process at once when a request to stop arrives before training begins, when there is
-// nothing to save yet: at the rendezvous, or while it waits for a slow disk. A run that would have
-// resumed a checkpoint can be started again. (The signals are blocked from the start of the
-// process.) While an object lives, no other code reads `signals`.
+// Ends the process at once if a request to stop arrives before training begins, such as at the
+// rendezvous or while the process waits for a slow disk. There is nothing to save at that time, and
+// a run that would have resumed a checkpoint can be started again. The signals are blocked from the
+// start of the process; while an EarlyStop exists, no other code reads `signals`.
 class EarlyStop {
  public:
   // end_process is called on a thread of this object with the name of the signal that arrived.
@@ -70,7 +70,7 @@ class EarlyStop {
 
 struct EarlyEnd {
   std::string line;   // message for the user
-  int exit_code = 1;  // 75 with --resume: the same command loses nothing
+  int exit_code = 1;  // 75 with --resume, because the same command can be run again without loss
 };
 // Returns the message and the exit code of a run that `signal` ended before it trained.
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal);

@@ -10,25 +10,26 @@
 namespace syncopate {
 
 // Finds the devices of this task's replicas. If the flags give no device numbers, the task takes
-// the part of the visible GPUs that the environment assigns to it, else its part of those that can
-// run this build. Throws UnavailableError, which names the GPU that is missing or cannot run it,
-// and UsageError for a delayed worker that the GPUs do not have.
+// the visible GPUs that the environment assigns to it, or else its share of the visible GPUs that
+// can run this build. Throws UnavailableError naming a GPU that is missing or cannot run this
+// build. Throws UsageError as check_delayed_workers() does.
 void find_devices(TrainOptions& options);
 
-// Divides GPUs that several tasks see among these tasks. Called after the rendezvous and before a
-// device is used. With a membership every task must call it, because the tasks exchange which GPUs
-// they see; without one the devices from find_devices() stay. Logs the devices if the task uses
-// only some of them. Throws PeerError if the exchange with another task fails.
+// Divides GPUs that several tasks see among these tasks. Call it after the rendezvous and before a
+// device is used. With a membership every task must call it, because the tasks exchange lists of
+// the GPUs that they see. Without a membership the task keeps the devices from find_devices(). Logs
+// the devices if the task uses only some of them. Throws PeerError if the exchange with another
+// task fails.
 void deal_out_devices(TrainOptions& options, Membership* membership);
 
-// Starts to measure the load of this task's GPUs. Returns null on the CPU, and if the driver cannot
-// measure the load.
+// Starts to measure the load of this task's GPUs. Returns null if the task runs on the CPU or the
+// driver cannot measure the load.
 std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options);
 
 // Warns on stderr if --threads asks for more threads than this process has CPUs.
 void warn_of_threads(const TrainOptions& options);
 
-// Throws UsageError for a delay or pause of a worker that the job does not have.
+// Throws UsageError if --slow or --pause names a worker that the job does not have.
 void check_delayed_workers(const TrainOptions& options);
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
-// Keeps --checkpoint-dir for one run: the lock is taken before anything in the folder is read, and
-// held until the process ends. In a job with servers all tasks that may write there hold the lock
-// together, so that it stays while one of them is restarted. Also checks at the start that the
-// files of a run can be written.
+// Reserves --checkpoint-dir for one run with a lock, which is taken before anything in the folder
+// is read and held until the process ends. In a job with servers all tasks that may write to the
+// folder share the lock, so that the folder stays locked while one task is restarted. The functions
+// also check at the start that the files of a run can be written.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,18 @@
 
 namespace syncopate {
 
-// Creates --checkpoint-dir if necessary and takes its lock. timeout: of waiting for a run that is
-// ending, such as one that was put back into a queue; the wait is logged. Throws UsageError naming
-// the run that holds the lock; FileError.
+// Creates --checkpoint-dir if necessary and takes its lock. timeout: how long to wait for an
+// earlier run that is about to end, such as a run that was requeued; the wait is logged. Throws
+// UsageError naming the run that holds the lock; also throws FileError.
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
                            std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// Returns the error that a run with this folder would end with now; nothing if the folder is free.
+// Returns the error with which a run that used this folder would end now; nullopt if the folder is
+// free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
 // Takes the lock of the checkpoint folder for a worker that may have to write a checkpoint later;
-// returns nothing when the worker cannot write to the folder.
+// returns nullopt if the worker cannot write to the folder.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 

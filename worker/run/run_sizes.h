@@ -18,49 +18,52 @@ int tasks_of_host(const TrainOptions& options, const Membership* membership);
 // Returns the number of replicas, over all tasks, that contribute gradients to one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
-// Returns the result of count_replicas() before the tasks have met, if all tasks have as many
-// replicas as this one.
+// Returns what count_replicas() will return after the rendezvous, assuming that all tasks have as
+// many replicas as this task.
 int expected_replicas(const TrainOptions& options);
 
-// Returns an asynchronous job's number of workers: the replicas of all tasks. A pipeline is one.
+// Returns the number of workers of an asynchronous job, which is the number of replicas of all
+// tasks. A pipeline counts as one worker.
 int count_workers(const TrainOptions& options);
 
-// Returns the samples of a step over all replicas, and stores the largest share of a replica in
-// `strategy`. Throws UsageError for a batch that is larger than the data set.
+// Returns the number of samples per step over all replicas, and stores the largest share of a
+// replica in `strategy.batch_size_per_replica`. Throws UsageError for a batch that is larger than
+// the data set.
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
-// Throws UsageError if a batch norm of the network has a single value per channel in a step of
-// these batches: a map of one pixel, and one sample at a time. Its output would not depend on the
-// sample. options: with the flags of the run. replicas, global_batch: as choose_batch() has them.
+// Throws UsageError if a batch norm of the network sees a single value per channel in a step,
+// because its input has one pixel and it gets one sample at a time. Its output would not depend on
+// the sample. replicas: from count_replicas(). global_batch: from choose_batch().
 void require_batch_norm_values(const Graph& graph, const TrainOptions& options, int replicas,
                                std::int64_t global_batch);
 
-// Returns the samples per update. batch: of all synchronous replicas, or of each asynchronous
-// worker.
+// Returns the number of samples per update. batch: the samples per step of all synchronous
+// replicas, or of each asynchronous worker.
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch);
 
-// Returns the default number of lanes (compute threads) of a replica that has all CPUs that this
-// process can keep busy; limited to what a usual batch can use.
+// Returns the default number of lanes (compute threads) of a replica that has all usable CPUs of
+// this process to itself. The number is limited to what a usual batch can use.
 int default_lanes();
-// The default number of lanes of a replica when `sharing` replicas divide `cpus` CPUs; at least 1.
+// Returns the default number of lanes of each of `sharing` replicas that share `cpus` CPUs; at
+// least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
-// Returns the lanes of a replica: --threads, or else the CPUs divided among the replicas of all
-// tasks on this host. Tasks that are bound to different CPUs still share the quota of their cgroup.
-// A task uses no more CPUs than Slurm gave it.
+// Returns the number of lanes of a replica: --threads if it is given, or else the CPUs of this host
+// divided among the replicas of all its tasks. Tasks that are bound to different CPUs divide only
+// the quota of their cgroup. A task uses at most the CPUs that Slurm gave to it.
 int choose_lanes(const TrainOptions& options, const Membership* membership,
                  const CpuLimits& limits = cpu_limits());
 
-// Returns what the input of this task may use where it tunes itself. It may use the CPUs of this
-// task; the consumer uses a part of them: the lanes of CPU replicas, or a thread for each GPU. It
-// may use an eighth of the free memory, up to 1 GiB. options: with the lanes that choose_lanes()
-// returned.
+// Returns the CPUs and the memory that the input of this task may use if it tunes itself. The CPUs
+// are those of this task; the result also tells how many of them training uses, which are the lanes
+// of CPU replicas or one thread per GPU. The memory is an eighth of the free memory, divided among
+// the tasks of this host, and at most 1 GiB. options: have the lanes that choose_lanes() returned.
 Autotune choose_autotune(const TrainOptions& options, const Membership* membership);
 
-// Returns the factor of --learning-rate that --learning-rate-scale stands for. `replicas` and
-// `global_batch` come from count_replicas() and choose_batch(). With backup workers, the rate grows
-// with the number of samples in an update.
+// Returns the factor by which --learning-rate-scale multiplies --learning-rate. replicas: from
+// count_replicas(). global_batch: from choose_batch(). With backup workers the factor follows from
+// the samples per update, not from `global_batch`.
 double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch);
 
 // Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.

@@ -20,45 +20,49 @@
 
 namespace syncopate {
 
-// Returns the progress of a run at its start; a checkpoint to resume is compared with it.
-// global_batch: samples per step of all synchronous replicas, or of each asynchronous worker.
+// Returns the progress of a new run, at step 0. A checkpoint to resume is compared with this
+// progress. global_batch: samples per step of all synchronous replicas, or of each asynchronous
+// worker.
 Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch);
 
 struct FirstValues {
-  std::optional<CheckpointInfo> resumed;  // the checkpoint of the run's own folder
-  std::optional<Snapshot> values;         // the values of a file; nothing: the seed gives them
-  // Damaged checkpoints that are newer than the resumed one, with the fault of each.
+  // the checkpoint in --checkpoint-dir that is resumed; nullopt for a new run
+  std::optional<CheckpointInfo> resumed;
+  std::optional<Snapshot> values;  // values read from a file; nullopt: they follow from the seed
+  // Damaged checkpoints that are newer than the resumed checkpoint, each with a description of its
+  // fault.
   std::vector<std::pair<std::filesystem::path, std::string>> damaged;
   std::vector<std::string> notes;  // for the user, such as "resumed from ... at step 40"
 };
 
-// Reads and checks files; changes no file. fresh: from fresh_progress(). like: a snapshot with the
-// shapes of values and slots. Throws UsageError when a new run would mix with an older one in its
-// folder, or a checkpoint belongs to another run; FileError when all checkpoints of the folder are
-// damaged, naming the fault of the newest; what load_checkpoint throws.
+// Reads the initial values from files and checks them; changes no file. fresh: from
+// fresh_progress(). like: a snapshot with the shapes of values and slots. Throws UsageError if the
+// folder of a new run has checkpoints of an older run, or a checkpoint belongs to another run.
+// Throws FileError naming the fault of the newest checkpoint if all checkpoints of the folder are
+// damaged. Also throws what load_checkpoint throws.
 FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
                               const Progress& fresh, const Snapshot& like);
 
-// Throws UsageError when a run has another head or normalization than a checkpoint. Both belong to
-// the weights.
+// Throws UsageError if `flags` has another head or normalization than the checkpoint, because its
+// weights were trained with both.
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags);
 
 struct RunStart {
   Progress progress;
   std::vector<std::string> notes{};  // for the user, such as "resumed from ... at step 40"
-  bool resumed = false;              // whether from a checkpoint of the run's own folder
-  double seconds_spent = 0.0;        // training of this process before a roll-back of the servers
+  bool resumed = false;              // whether the run resumes a checkpoint in --checkpoint-dir
+  // seconds that this process trained before a roll-back of the servers
+  double seconds_spent = 0.0;
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
-  // Claims the file of --metrics and the folder of --tensorboard for an asynchronous job. Null in
-  // other tasks.
+  // Reserves the file of --metrics and the folder of --tensorboard for an asynchronous job. Null in
+  // tasks other than the chief of such a job.
   std::unique_ptr<MetricsWriter> metrics{};
 };
 
-// Every task calls this. Restores the initial values and calls Strategy::begin(). fresh: the
-// progress of a new run. Throws UsageError when a new run would mix with an older one in its
-// folder, another run uses the folder, or the checkpoint belongs to another run; what
-// find_first_values throws; PeerError.
+// Restores the initial values and calls Strategy::begin(); every task calls this function. fresh:
+// from fresh_progress(). Throws UsageError if another run uses the folder. Also throws what
+// find_first_values() throws, and PeerError.
 RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy);
 

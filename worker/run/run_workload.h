@@ -1,5 +1,6 @@
-// The two workloads that a run may have: what --model and --data name, and a program's own. Both
-// apply the flags that change a network or divide data, and check that network and data fit.
+// The two kinds of workload of a run: the network and data that --model and --data name, and a
+// program's own. Both apply the flags that change a network or split data, and check that the
+// network fits the data.
 #pragma once
 
 #include "worker/run/train_options.h"
@@ -7,12 +8,13 @@
 
 namespace syncopate {
 
-// Returns the workload that --model and --data name. `options` outlives it.
+// Returns the workload that --model and --data name. `options` outlives the result.
 Workload named_workload(const TrainOptions& options);
 
-// Returns the workload of a program with --split and --label-smoothing applied. Its functions throw
-// UsageError when the data are incomplete, have the name of a data set of --data, or do not fit the
-// network; and what the program's functions throw. `own` and `options` outlive it.
+// Returns the workload of a program with --split and --label-smoothing applied. `own` and `options`
+// outlive the result. The functions of the result throw UsageError if the data are incomplete, have
+// the name of a data set of --data, or do not fit the network. They also throw what the program's
+// functions throw.
 Workload checked_workload(const Workload& own, const TrainOptions& options);
 
 }  // namespace syncopate

@@ -1,6 +1,6 @@
-// A training run of one task, from its options to its report: `syncopate train`, and programs with
-// their own workload. It opens the inputs in the order that finds mistakes soonest. Only the chief
-// writes files and prints results.
+// A training run of one task, from its options to its report. Used by `syncopate train` and by
+// programs with their own workload. The run checks its inputs in the order that finds mistakes of
+// the user soonest. Only the chief writes files and prints results.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +23,33 @@
 
 namespace syncopate {
 
-// One thread only, and one run.
+// Trains once: run() may be called once. One thread only.
 class TaskRun {
  public:
-  // What a run needs of its process. All of it outlives the run.
+  // The objects of the process that a run uses. All of them outlive the run.
   struct Process {
     const Workload& workload;
     StopSignal& signals;
     std::optional<EarlyStop>& early_stop;  // ends when training begins
     Membership* membership = nullptr;      // null: a job of one task, or one with parameter servers
     Trace* trace = nullptr;                // null: nothing is recorded
-    // Ends the process after a peer's failure: the training thread is busy elsewhere and its stack
-    // cannot be unwound.
+    // Ends the process after a peer's failure if the training thread is busy and cannot unwind its
+    // stack.
     PeerWatch::Act end_process;
   };
 
-  // options: with the devices that find_devices() found. They must outlive the run.
+  // options: have the devices that find_devices() found; must outlive the run.
   TaskRun(const TrainOptions& options, Process process);
 
-  // Trains. Returns 0 when training is done, 75 when it stopped on request after writing a
-  // checkpoint, 1 when it stopped with nothing saved. Throws what the steps throw, after the other
-  // tasks were told.
+  // Trains. Returns the exit code: 0 if training is complete, 75 if it was stopped on request after
+  // a checkpoint was written, 1 if it was stopped and nothing was saved. Reports an exception of a
+  // step to the other tasks and throws it again.
   int run(std::ostream& out);
 
  private:
-  void meet();   // watches the other tasks, which have met
-  void open();   // takes the devices, opens the data and chooses sizes that follow from both
+  void meet();  // starts to watch the other tasks for failures
+  // takes the devices, opens the data, and chooses the sizes that follow from devices and data
+  void open();
   void build();  // makes the network and the strategy, and starts from the first values
   void train();
   int report(std::ostream& out);
@@ -66,7 +67,7 @@ class TaskRun {
   TrainingSession session_;
   RunStart start_;
   TrainOutcome outcome_;
-  TrainOptions options_;  // as given, completed by open()
+  TrainOptions options_;  // a copy of given_, completed by open()
   std::unique_ptr<DeviceMonitor> monitor_;
   int replicas_ = 0;               // of all tasks
   std::int64_t global_batch_ = 0;  // samples per step over all replicas

@@ -1,6 +1,6 @@
-// The options of a training run. The command line and `compare` fill in TrainOptions. From the
-// table of flags (worker/run/flags) follow the agreement between tasks and the command line of a
-// run.
+// The options of a training run. The command line and `compare` fill in TrainOptions. The table of
+// flags (worker/run/flags) determines which options the tasks compare when they meet, and the
+// command line that describes a run.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@
 
 namespace syncopate {
 
-// The factor of the learning rate: 1, a power of global batch / reference batch, or 1 / workers.
+// How the learning rate is scaled. The factor is 1 for kNone, global batch / reference batch for
+// kLinear, the square root of that ratio for kSqrt, and 1 / workers for kInverseWorkers.
 enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
 constexpr auto named_values(LearningRateScale /*type*/) {
   return std::array{Named{"none", LearningRateScale::kNone},
@@ -35,23 +36,24 @@ constexpr auto named_values(LearningRateScale /*type*/) {
 }
 
 struct TrainOptions {
-  // The values of --model and --data. For a program with its own network and data: the names of
-  // both, which are empty until the task has opened and made them.
+  // The values of --model and --data. For a program with its own network and data, the names of
+  // both; they are empty until the task has opened the data and made the network.
   std::string model = "mnist-cnn";
   NetworkFlags network;  // changes of `model`: --head and --normalize
   std::string data = "digits";
-  ImageOptions image;        // of stored pictures and records
+  ImageOptions image;        // how stored pictures and records are read
   std::string split;         // the value of --split; empty: none
   StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
   bool has_own_cpus = false;    // no other task uses this task's CPUs
-  // One process on GPUs, without --replicas: it has a replica for each device.
+  // True for a single process on GPUs without --replicas, which has a replica on each device.
   bool takes_every_device = false;
   bool shares_devices = false;  // several replicas use one device on purpose
   std::chrono::milliseconds rendezvous_timeout{0};
-  std::chrono::milliseconds peer_timeout{0};  // 0: follows from where the tasks run
-  std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
+  // 0: the default, which depends on whether all tasks run on one machine
+  std::chrono::milliseconds peer_timeout{0};
+  std::int64_t global_batch_size = 0;  // 0: batch_size_per_replica times the replicas
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
   std::int64_t reference_batch_size = 0;  // samples; 0: the batch of one replica
   InputOptions input;                     // batch size and seed are taken from `strategy`
@@ -70,18 +72,19 @@ struct TrainOptions {
   std::filesystem::path record;                                            // empty: no record
 };
 
-// The row of the strategy that the options name. Throws UsageError for an unknown name.
+// Returns the row of the strategy that the options name. Throws UsageError for an unknown name.
 inline const StrategyRow& strategy_of(const TrainOptions& options) {
   return row_of(options.strategy);
 }
 inline bool has_servers(const TrainOptions& options) { return strategy_of(options).has_servers(); }
 inline bool has_stages(const TrainOptions& options) { return strategy_of(options).has_stages(); }
 
-// Returns a flag's value as text; "absent" where it has none. name: of a flag in the table of
-// train_option_rows().
+// Returns the value of the flag `name` as text; "absent" if the flag has no value. `name` is in the
+// table of train_flags().
 std::string text_of(const TrainOptions& options, std::string_view name);
 
-// Returns the words behind `syncopate train` that describe this run: the flags that matter in it.
+// Returns the arguments of `syncopate train` that describe this run: the flags that have an effect
+// in it.
 std::vector<std::string> command_line_of(const TrainOptions& options);
 
 // Returns the flags that decide what an update computes from its gradients and its samples, with

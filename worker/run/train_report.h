@@ -1,4 +1,4 @@
-// The messages of a training run at its beginning and at its end.
+// The messages of a training run at the start and at the end.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display);
 
-// Shows the summary of a run that was not stopped. In an asynchronous job the task with a test
-// result makes it.
+// Returns the summary of a run that was not stopped. In an asynchronous job the task with the last
+// snapshot calls this.
 Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t global_batch,
                    Strategy& strategy, const TrainOutcome& outcome);
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out);
 
-// Shows what was saved when the run was stopped. Returns the exit code: 75 when any task wrote a
-// checkpoint, else 1.
+// Shows that the run was stopped, and the checkpoint that was saved. Returns the exit code: 75 when
+// any task wrote a checkpoint, else 1.
 int report_stop(const TrainOutcome& outcome, ProgressDisplay& display);
 
 }  // namespace syncopate

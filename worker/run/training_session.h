@@ -1,6 +1,6 @@
-// The objects of a training run. For a job that leases batches to its workers, also the functions
-// that describe the job, train the workers of this task, and repeat training after servers went
-// back to a snapshot.
+// The objects of a training run and the functions that connect them. For a job that leases batches
+// to its workers, the functions describe the job, train the workers of this task, and repeat
+// training after the servers went back to a snapshot.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,8 @@
 
 namespace syncopate {
 
-// The objects of a run, in the order of their construction. They outlive the report of a failure,
-// because destroying the readers of a slow disk may take long.
+// The objects of a run, in the order of their construction. A failure is reported before they are
+// destroyed, because destroying the readers of a slow disk may take long.
 struct TrainingSession {
   DataSplits data;
   std::optional<Graph> graph;
@@ -35,34 +35,36 @@ struct TrainingSession {
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
   std::map<std::int64_t, std::vector<double>> rules_by_step;  // TrainingRun::rules_by_step
-  bool begins_again = false;  // true: the input readers end for a roll-back, not with the task
+  bool begins_again = false;  // true while the input readers are destroyed because of a roll-back
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // one per replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end
 
-  // Adds the rules of its step to a position that the servers went back to. Servers know the rules
-  // only where evaluations are assigned to workers.
+  // Sets `at.rules`, the state of the evaluation rules, for a position to which the servers went
+  // back. The servers know the rules only if they assign evaluations to workers.
   void roll_back_rules(ps::RunPosition& at);
 };
 
-// Fills `strategy` with what the coordinator of the job must know of this run.
+// Stores in `strategy` the properties of this run that the coordinator of the job needs.
 void describe_job(const TrainOptions& options, const Graph& graph, const DataSplits& data,
                   std::int64_t batch_size, StrategyOptions& strategy);
 
 // Opens the trace of this task; null without --trace. Throws FileError.
 std::unique_ptr<Trace> open_trace(const TrainOptions& options);
-// Lets the replicas of this task record their spans. trace: null: they record none.
+// Makes the replicas of this task record their spans in `trace`; null: they record none.
 void trace_replicas(Strategy& strategy, Trace* trace);
 
-// Returns what describe_input_bound() must know of one of `sources` sources of this task.
+// Returns the argument of describe_input_bound() for one of the `sources` batch sources of this
+// task.
 InputMeans input_means(const TrainOptions& options, int sources);
 
 EvaluationOptions evaluation_options(const TrainOptions& options);
 
-// Returns the loop's options; --max-seconds is reduced by the training before a roll-back.
+// Returns the options of the training loop. --max-seconds is reduced by the time trained before a
+// roll-back.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
-// Trains the batches that the job leases to this task.
+// Trains on the batches that the job leases to this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                           TrainingSession& session, const RunStart& start, const StopPoll& stop);
 

@@ -1,5 +1,6 @@
-// What a run trains: its data and its network, as functions that every task calls once. `syncopate
-// train` has those that --model and --data name; a program gives its own (deploy/program.h).
+// The data and the network of a run, as functions that every task calls once. In `syncopate train`
+// the functions open what --model and --data name; a program passes its own functions
+// (deploy/program.h).
 #pragma once
 
 #include <functional>
@@ -10,11 +11,12 @@
 namespace syncopate {
 
 struct Workload {
-  // Opens the data. Every task must get the same samples: tasks compare fingerprints of some. A
-  // program leaves DataOptions::split to its caller, and reports a mistake of the user as
-  // UsageError.
+  // Opens the data. Every task must get the same samples; the tasks compare fingerprints of some of
+  // them. The function of a program ignores DataOptions::split, which its caller applies, and
+  // reports a mistake of the user as UsageError.
   std::function<DataSplits(const DataOptions&)> open_data;
-  // Makes the network for these data. Every task must make the same one: tasks compare its hash.
+  // Makes the network for the data. Every task must make the same network; the tasks compare its
+  // hash.
   std::function<Graph(const DataSplits&)> make_network;
 };
 

@@ -1,6 +1,7 @@
-// One row for each flag of `train`, with everything that depends on the flag: where its value is
-// stored, what --help says, which values and runs it is for, what tasks compare when they meet,
-// what a checkpoint records, and what a comparison of several runs does with it.
+// The table of the flags of `train`, with one row per flag. A row has everything that depends on
+// the flag: the option that stores its value, its text in --help, the values it may have, the runs
+// in which it has an effect, whether tasks compare it when they meet, whether a checkpoint records
+// it, and how a comparison of several runs treats it.
 #pragma once
 
 #include <optional>
@@ -14,24 +15,26 @@
 
 namespace syncopate {
 
-// What a comparison of several runs (bench/compare) does with a flag that a user gives for them.
+// How a comparison of several runs (bench/compare) treats a flag that the user gives to the
+// comparison.
 struct InComparison {
   enum Use : std::uint8_t {
-    kTrains,        // every run trains with it, whatever the clock
-    kSetByCompare,  // the comparison sets it for each run itself
-    kRefused,       // the comparison does not take it
-    kOpensData,     // opens the data, which all virtual runs share
-    kNeutral,       // can change neither the weights nor the time of a virtual run
-    kRealOnly,      // the virtual clock refuses it
+    kTrains,        // every run gets the flag, with the virtual and with the real clock
+    kSetByCompare,  // the comparison sets the flag for each run
+    kRefused,       // the comparison refuses the flag
+    kOpensData,     // the flag decides which data are opened; all virtual runs share the data
+    kNeutral,       // the flag changes neither the weights nor the time of a virtual run
+    kRealOnly,      // refused with the virtual clock
   };
   Use use = kTrains;
   std::string_view advice = "";  // what to do instead
-  // Whether the virtual clock refuses the value that the options have, in a run of this number of
-  // workers; null: it refuses any value of a flag of kRealOnly.
+  // For kRealOnly: whether the value in `options` is refused with the virtual clock in a run of
+  // `workers` workers. Null: every value is refused.
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
 };
 
-// The value of a flag as the command line takes it; nothing if the options have no value for it.
+// The value of a flag as it is written on the command line; nullopt if the options have no value
+// for it.
 using FlagText = std::optional<std::string>;
 
 struct TrainFlag {
@@ -39,8 +42,8 @@ struct TrainFlag {
   using Condition = bool (*)(const TrainOptions&);
   // Whether the tasks of a job compare the value when they meet, and what a difference causes.
   enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
-  // A condition under which the flag matters. A flag that is given in another run is refused, as
-  // "FLAG requires WHAT"; with an empty `what` it has no effect there.
+  // A condition under which the flag has an effect. In a run where the condition does not hold, the
+  // flag is refused with "FLAG requires WHAT"; if `what` is empty, the flag is ignored.
   struct Need {
     Condition holds;
     std::string_view what;
@@ -49,22 +52,23 @@ struct TrainFlag {
   std::string name;          // such as "--model"
   std::string_view group{};  // the heading in --help; train_flags() sets it
   std::string help{};
-  // Where the value is stored. Null for a flag that another part of the program declares: it has a
-  // row for `in_comparison` alone.
+  // Returns the option that stores the value. Null for a flag that another part of the program
+  // declares; its row exists for `in_comparison` alone.
   FlagTarget (*field)(TrainOptions&) = nullptr;
   FlagRules rules{};
-  // Null: what the field's type gives. The values of a flag that may be repeated have a space
-  // between them.
+  // Returns the value as text; null: the text follows from the type of the option. The values of a
+  // flag that may be repeated are separated by spaces.
   Text text = nullptr;
   bool is_unset_at_zero = false;  // whether the number 0 stands for a flag that was not given
   Agreement agreement = Agreement::kRequired;
   Text compared = nullptr;  // the text that tasks compare, if not `text`
   std::vector<Need> needs{};
-  bool decides_updates = false;  // whether update_flags() has it
-  bool is_recorded = false;      // whether a checkpoint records it, so that evaluate does not ask
+  bool decides_updates = false;  // whether update_flags() contains the flag
+  // whether a checkpoint records the value, so that `evaluate` need not be given it
+  bool is_recorded = false;
   InComparison in_comparison{};
 
-  // Whether the flag matters in such a run.
+  // Whether the flag has an effect in a run with these options.
   bool applies_to(const TrainOptions& options) const;
   FlagText text_of(const TrainOptions& options) const;
   bool is_switch() const;
@@ -72,12 +76,12 @@ struct TrainFlag {
 
 // Returns all flags, in the order of --help.
 const std::vector<TrainFlag>& train_flags();
-// Returns the row of a flag, such as "--epochs"; null for a word that is no flag of train.
+// Returns the row of a flag, such as "--epochs"; null if `name` is not a flag of train.
 const TrainFlag* find_train_flag(std::string_view name);
 
-inline constexpr int kMostMicroBatches = 65536;  // of --accumulate
+inline constexpr int kMostMicroBatches = 65536;  // largest value of --accumulate
 
-// Conditions of flags in several groups.
+// Conditions that flags of several groups have.
 bool writes_checkpoints(const TrainOptions& options);
 inline constexpr TrainFlag::Need kCheckpointDir = {writes_checkpoints, "--checkpoint-dir DIR"};
 inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy parameter-server"};
