@@ -1,5 +1,6 @@
-// What a worker does with a snapshot of the variables that an asynchronous job has assigned to it:
-// it writes a checkpoint, evaluates, or defers the evaluation. Used by asynchronous_loop.cc.
+// Carries out the assignments of an asynchronous job. An assignment gives a snapshot of the
+// variables to a worker, which writes it to a checkpoint, evaluates it, or defers the evaluation.
+// Used by asynchronous_loop.cc.
 #pragma once
 
 #include <filesystem>
@@ -20,21 +21,23 @@ class AssignmentRunner {
 
   struct Done {
     Progress progress;           // progress of the job at the snapshot
-    bool ends_training = false;  // a rule that judges evaluations ends training
+    bool ends_training = false;  // an evaluation rule ended training
     std::optional<std::filesystem::path> checkpoint;
     std::optional<std::filesystem::path> best;  // checkpoint of the best evaluation
-    // The evaluation on the watched split, and for the final snapshot on the test split; nothing
-    // when `stop` returned true or no evaluation is due.
+    // The evaluation on the watched split, or on the test split for the final snapshot; nullopt if
+    // `stop` returned true or no evaluation is due.
     std::optional<Evaluation> test;
-    std::optional<Evaluation> validation;  // of the final snapshot, if there is a validation split
+    // for the final snapshot: the evaluation on the validation split, if there is one
+    std::optional<Evaluation> validation;
   };
-  // Evaluates the snapshot `copy` or writes it to a checkpoint, as the assignment asks. moment:
-  // step and time of the snapshot. learning_rate: the last one, for an error message. Throws
-  // DivergenceError before it writes a checkpoint that cannot be resumed; FileError.
+  // Evaluates the snapshot `copy` or writes it to a checkpoint, as the assignment requires. moment:
+  // step and time of the snapshot. learning_rate: the last learning rate, for an error message.
+  // Throws DivergenceError instead of writing a checkpoint with values that are not finite; throws
+  // FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
-  // Called when training has ended and another worker makes the final evaluation: evaluates the
-  // deferred snapshots of this worker, unless the job was stopped. Throws FileError.
+  // Evaluates the deferred snapshots of this worker, unless the job was stopped. Call it when
+  // training has ended and another worker makes the final evaluation. Throws FileError.
   void end(bool is_stopped, const std::function<bool()>& stop);
 
  private:
@@ -42,15 +45,16 @@ class AssignmentRunner {
                       double learning_rate) const;
   // Writes a checkpoint of the snapshot. best: step of the best evaluation.
   void save(const Snapshot& copy, std::int64_t best, Done& done);
-  // Evaluates the snapshot. Returns nothing when `stop` returned true.
+  // Evaluates the snapshot. Returns nullopt if `stop` returned true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
                                      const std::function<bool()>& stop);
-  // Evaluates the snapshot of an assignment, now or later. Returns nothing when it is deferred or
-  // `stop` returned true.
+  // Evaluates the snapshot of an assignment now or defers its evaluation. Returns nullopt if the
+  // evaluation is deferred or `stop` returned true.
   std::optional<Evaluation> evaluate_or_defer(const Assignment& assignment, const Snapshot& copy,
                                               const EvalMetrics& moment,
                                               const std::function<bool()>& stop);
-  // Defers an evaluation. Returns false when the snapshot cannot be stored.
+  // Stores the snapshot for an evaluation after training. Returns false if the snapshot cannot be
+  // stored.
   bool defer(const EvalMetrics& moment, const Snapshot& copy);
   void evaluate_deferred(const std::function<bool()>& stop);
 
@@ -63,7 +67,8 @@ class AssignmentRunner {
   bool has_warned_ = false;
 };
 
-// Returns any worker's newest checkpoint in the folder, for the message of a divergence.
+// Returns the newest checkpoint in --checkpoint-dir, which any worker may have written, for the
+// message of a divergence.
 std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options);
 
 }  // namespace syncopate

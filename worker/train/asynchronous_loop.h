@@ -1,9 +1,9 @@
 // The training loop of an asynchronous job. Each replica trains the batches that the job leases to
-// it. The job may assign a snapshot of the variables to a replica, which evaluates it or writes it
-// to a checkpoint while the other replicas train on, or stores it for an evaluation after training.
-// Called by `syncopate train` under a strategy that has an AsynchronousJob; train_loop.h is its
-// counterpart for synchronous replicas. The batches of a replica and the order of updates depend on
-// timing.
+// it. The job may assign a snapshot of the variables to a replica. This replica evaluates the
+// snapshot or writes it to a checkpoint while the other replicas train on, or stores it for an
+// evaluation after training. `syncopate train` calls the loop under a strategy that has an
+// AsynchronousJob; train_loop.h has the loop of synchronous replicas. Which batches a replica
+// trains and the order of updates depend on timing.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ namespace syncopate {
 
 // The objects that one replica's thread uses alone.
 struct AsynchronousWorker {
-  LeasedBatchSource& input;  // reads the batches that the job leases
-  MetricsWriter& metrics;    // from make_late_metrics_writer, because one worker at a time reports
+  LeasedBatchSource& input;  // reads the batches that the job leases to the replica
+  MetricsWriter& metrics;  // from make_late_metrics_writer(), because one worker at a time reports
   ProgressDisplay& display;
-  DeferredEvaluations* deferred = nullptr;  // null: evaluations are made when they are due
+  DeferredEvaluations* deferred = nullptr;  // null: evaluations are made as soon as they are due
 };
 
 // The objects that the loop works with; all must outlive it. The caller has called
@@ -49,16 +49,16 @@ struct AsynchronousRun {
   InputMeans input_means{};                 // of one worker
 };
 
-// Trains until the job has ended, or until a request to stop reached a task through `run.stop`.
-// `start` is the position at which the job of this task began. The job decides when evaluations and
-// checkpoints are due; of `options` only this task's folder and log interval are used.
+// Trains until the job has ended, or until `run.stop` of some task returns a request to stop.
+// `start`: the progress at which this task begins. The job, and not `options`, decides when
+// evaluations and checkpoints are due.
 //
-// On the task that got the last snapshot from the job (has_last_snapshot) the outcome describes the
-// whole job and has `test`, or, when the job was stopped, `checkpoint`. On other
-// tasks the outcome has the last progress and rates that the task received, without position, test
-// and hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the
-// samples that the job trained from the first step of this task to the end. train_loss is the mean
-// over what the job trained since this task began its last epoch.
+// The job assigns its last snapshot to one task (has_last_snapshot). The outcome of this task
+// describes the whole job and has `test`, or `checkpoint` if the job was stopped. The outcome of
+// any other task has the last progress and rates that the task received, but no position, test and
+// hash; it has `stopped_by` if this task was asked to stop. samples_per_second counts the samples
+// that the job trained from the first step of this task to the end. train_loss is the mean over the
+// steps of the job since this task began its last epoch.
 //
 // Throws DivergenceError with the last step that this task knows; FileError when a checkpoint
 // cannot be written; PeerError.

@@ -12,14 +12,16 @@
 
 namespace syncopate {
 
-// The counts of one class; they add up over batches and tasks. For label maps they count pixels.
+// The counts of one class, which can be added over batches and tasks. For label maps they count
+// pixels instead of samples.
 struct ClassCounts {
   std::int64_t samples = 0;    // samples of the class
-  std::int64_t predicted = 0;  // samples taken for the class
-  std::int64_t correct = 0;    // samples of the class that are taken for it
+  std::int64_t predicted = 0;  // samples that are predicted as the class
+  std::int64_t correct = 0;    // samples of the class that are predicted as the class
 
   ClassCounts& operator+=(const ClassCounts& other) noexcept;
-  // The fraction of `predicted` that is correct. Nothing: 0 / 0, here and below.
+  // The fraction of `predicted` that is correct. This and the functions below return nullopt for 0
+  // / 0.
   std::optional<double> precision() const;
   // The fraction of `samples` that is correct.
   std::optional<double> recall() const;
@@ -28,7 +30,8 @@ struct ClassCounts {
   std::optional<double> iou() const;
 };
 
-// Returns the mean IoU of the classes that samples or predictions have; nothing if there are none.
+// Returns the mean IoU over the classes that occur in samples or predictions; nullopt if no class
+// occurs.
 std::optional<double> mean_iou(std::span<const ClassCounts> classes);
 
 // One thread only.
@@ -36,11 +39,12 @@ class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t num_classes) : num_classes_(num_classes) {}
 
-  // Counts the samples of a batch. The predicted class has the largest logit, the first of equal
-  // ones, as in the metric "accuracy". logits: [N, classes] f32; targets: [N] i32. For label maps,
-  // [N, H, W, classes] and [N, H, W], counts all pixels but the uncounted.
+  // Counts the samples of a batch. The predicted class is the class with the largest logit, and the
+  // first of equal logits, as in the metric "accuracy". logits: [N, classes] f32; targets: [N] i32.
+  // For label maps, with logits [N, H, W, classes] and targets [N, H, W], counts the pixels that
+  // have a class.
   void add(const Tensor& logits, const Tensor& targets);
-  // Adds a number of samples of one class that are predicted as another one, or the same.
+  // Adds `count` samples of class `target` that are predicted as class `predicted`.
   void add(std::int32_t target, std::int32_t predicted, std::int64_t count);
 
   // Returns the counts that are not zero, by (target, predicted class). Memory grows with the

@@ -1,6 +1,6 @@
 // Snapshots of the variables that are evaluated after training has ended (--eval-when end).
-// assignment_runner.cc adds and evaluates them. They outlive an attempt at training that servers
-// roll back.
+// assignment_runner.cc adds and evaluates them. The snapshots are kept when the servers roll back
+// and training is repeated.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 namespace syncopate {
 
 // A file of snapshots, each with the step and time at which it was taken. One thread of one process
-// appends to it; that process, or another one after it has ended, reads the snapshots back. The
-// file is locked while its process lives.
+// appends to the file. The same process reads the snapshots back, or another process does after the
+// first has ended. The file is locked while its process lives.
 class DeferredEvaluationFile {
  public:
-  // Create an empty file of snapshots. The kernel removes a nameless file when its process ends.
-  // Throw FileError.
+  // These two functions create an empty file of snapshots. The kernel removes a nameless file when
+  // its process ends. They throw FileError.
   static DeferredEvaluationFile create(const std::filesystem::path& folder);
   static DeferredEvaluationFile create_nameless(const std::filesystem::path& folder);
-  // Takes over the snapshot file of a process that has ended; nothing while that process lives, or
-  // when another process has taken the file over.
+  // Takes over the snapshot file of a process that has ended. Returns nullopt if that process still
+  // lives, or if another process has taken over the file.
   static std::optional<DeferredEvaluationFile> take_over(const std::filesystem::path& path);
   // Returns the paths of all snapshot files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
-  // Appends a snapshot. Of `moment`, test_loss, test_metric, samples and seconds are not stored.
-  // Throws FileError when the file cannot be written; then its contents are unchanged.
+  // Appends a snapshot. Does not store test_loss, test_metric, samples and seconds of `moment`.
+  // Throws FileError if the file cannot be written, and leaves its contents unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
-  // The snapshots that still have to be evaluated, in the order of writing. A record that a killed
-  // process left incomplete is ignored.
+  // A snapshot that still has to be evaluated. entries() returns them in the order of writing,
+  // without a record that a killed process left incomplete.
   struct Entry {
     EvalMetrics moment;
     std::uint64_t offset = 0;  // first byte of the record in the file
-    std::uint64_t values = 0;  // number of elements
+    std::uint64_t values = 0;  // number of elements of Snapshot::values
     std::uint64_t state = 0;
   };
   const std::vector<Entry>& entries() const noexcept { return entries_; }
@@ -80,24 +80,26 @@ struct DeferredEvaluationsOptions {
 // The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // The constructor keeps no file, because most workers never store a snapshot. Throws FileError
-  // when the folder is not a run's and no file can be created in it.
+  // Checks that a file can be created in a folder that does not belong to the run, and throws
+  // FileError otherwise. add() creates the file of snapshots, because most workers never store one.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
-  // Removes the snapshots of an earlier run; called when a run starts at step 0.
+  // Removes the snapshots of an earlier run. Call it when a run starts at step 0.
   void remove_earlier_run();
 
-  // Adds a snapshot. Throws FileError that names the folder.
+  // Adds a snapshot. Throws FileError naming the folder.
   void add(const EvalMetrics& moment, const Snapshot& copy);
   // Takes over the snapshot files that ended processes of the run have left.
   void take_over();
   std::int64_t size() const noexcept;
 
-  // Calls `evaluate` with each snapshot in the order of steps and removes it; ends early when
-  // `evaluate` returns false. Throws FileError, and what `evaluate` throws.
+  // Calls `evaluate` with each snapshot, in the order of steps, and removes the snapshot if
+  // `evaluate` returns true. Ends early if `evaluate` returns false. Throws FileError, and what
+  // `evaluate` throws.
   void evaluate(const std::function<bool(const EvalMetrics&, const Snapshot&)>& evaluate);
 
-  // Returns, for a job that was stopped, how many snapshots are left and what happens to them.
+  // Returns a message for a job that was stopped: how many snapshots are left, and whether a
+  // resumed run will evaluate them.
   std::string describe_rest() const;
 
  private:

@@ -1,5 +1,5 @@
-// Training that has diverged: values or losses that are no longer finite, and the error that ends
-// the run. Called by the training loops before they use or save the values.
+// Detects divergence, which means that values or losses are no longer finite, and makes the error
+// that ends the run. The training loops call it before they use or save the values.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct DivergencePlace {
 
 // Describes a loss that is not finite: "the loss is not a number".
 std::string describe_divergence(double loss);
-// Returns the error to throw after a divergence. what: such as "the loss is infinite".
+// Returns the error to throw after a divergence. what: what is not finite, such as "the loss is
+// infinite".
 DivergenceError diverged(const std::string& what, const DivergencePlace& place);
 
 }  // namespace syncopate

@@ -28,35 +28,39 @@ struct Evaluation {
   MetricValue metric;  // the main metric of the network's loss
   std::int64_t samples = 0;
   double seconds = 0.0;
-  std::int64_t bad_samples = 0;           // samples that could not be read and are left out
-  std::string first_bad = {};             // why the first of them could not be read
-  std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
+  std::int64_t bad_samples = 0;  // samples that could not be read and are left out
+  std::string first_bad = {};    // why the first of them could not be read
+  // counts of pixels for label maps; empty for other networks
+  std::vector<ClassCounts> classes = {};
   // Counts of pairs of true and predicted class; null if they were not counted.
   std::shared_ptr<const ConfusionMatrix> confusion = {};
 };
 
-// Every evaluation counts the confusion matrix of a network with at most this number of classes:
-// tasks exchange all pairs of classes.
+// The largest number of classes for which every evaluation counts a confusion matrix. The number is
+// limited because tasks exchange the counts of all pairs of classes.
 inline constexpr std::int64_t kMostCountedClasses = 256;
 
 // Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
 std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 
-// Asks, between steps and batches, for a signal to stop; returns the name of such a signal.
+// A function that is called between steps and between batches. It returns the name of a signal to
+// stop that has arrived, or nullopt.
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
-// Returns how many samples are evaluated at a time: `most`, or fewer if the values of all nodes for
-// `most` samples would take more than 4 GiB.
+// Returns the batch size of evaluations: `most`, or less if the values of all nodes for `most`
+// samples would take more than 4 GiB.
 std::int64_t evaluation_batch(const Graph& graph, std::int64_t most);
 
 struct EvaluationOptions {
-  // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
-  // Large maps have fewer (evaluation_batch).
+  // Samples per batch. `train` and `evaluate` use the same number, so that both add losses in the
+  // same order. Networks with large maps use fewer, see evaluation_batch().
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads, unless they are tuned
   Autotune autotune{};
-  bool counts_classes = false;  // counts a confusion matrix of any number of classes
-  // Evaluates the moving average of the variables, with the running statistics as they are.
+  // count a confusion matrix even for more than kMostCountedClasses classes
+  bool counts_classes = false;
+  // Evaluate the moving average of the variables. The running statistics of batch norm are not
+  // averaged.
   bool uses_average = false;
 };
 
@@ -70,17 +74,17 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Evaluates the batches of this part and fills sums[b] of each, with the loss not divided; `sums`
-  // has batches_of_all() elements; elements of other parts stay as they are. Ends early when `stop`
-  // returns true. on_progress counts the batches of this part; may be empty. Throws what the data
-  // set throws.
+  // Evaluates the batches of this part. Stores the sums over the samples of batch b, losses not
+  // divided, in sums[b]; does not change the elements of other parts' batches. `sums` has
+  // batches_of_all() elements. Ends early if `stop` returns true. on_progress counts the batches of
+  // this part; may be empty. Throws what the data set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
-  // Evaluates all batches. Returns nothing when `stop` returned true; then this object cannot be
-  // used again. Throws what add_up() throws. Precondition: this is the only part.
+  // Evaluates all batches; this must be the only part. Returns nullopt if `stop` returned true;
+  // then this object cannot be used again. Throws what add_up() throws.
   std::optional<Evaluation> run(const std::function<bool()>& stop = {},
                                 const OnProgress& on_progress = {});
-  // Returns the confusion matrix of the last run(); nothing unless it is counted.
+  // Returns the confusion matrix of the last run(); nullopt if none was counted.
   const std::optional<ConfusionMatrix>& confusion() const noexcept { return confusion_; }
 
  private:
@@ -96,9 +100,9 @@ class PartialEvaluator {
   std::unique_ptr<BatchSource> batches_;
 };
 
-// Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
-// the network's loss. confusion: of all samples, if it was counted. Throws FileError if more
-// samples were bad than may be, or all of them.
+// Adds the sums of all batches in batch order. The caller sets `seconds` of the result. loss: the
+// network's loss. confusion: the counts of all samples, if they were counted. Throws FileError if
+// all samples were bad, or more than the data set allows.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
                   std::optional<ConfusionMatrix> confusion = {});
 
@@ -109,8 +113,9 @@ class Evaluator {
   Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
             const EvaluationOptions& options = {});
 
-  // Evaluates; every task calls it. Returns nothing on all tasks when `stop` returned a signal on
-  // one of them; then stopped_by() is that signal. Throws what the data set throws, and PeerError.
+  // Evaluates the data set; every task calls this function. If `stop` returns a signal on one task,
+  // returns nullopt on all tasks, and stopped_by() then returns this signal. Throws what the data
+  // set throws, and PeerError.
   std::optional<Evaluation> run(const StopPoll& stop, const OnProgress& on_progress = {});
   std::string_view stopped_by() const noexcept { return stopped_by_; }
   const EvaluationOptions& options() const noexcept { return options_; }
@@ -120,14 +125,15 @@ class Evaluator {
   const Graph& graph_;
   EvaluationOptions options_;
   const Dataset& dataset_;
-  std::vector<std::unique_ptr<ParameterArena>> averages_;  // one per replica, if they are evaluated
-  std::vector<std::unique_ptr<PartialEvaluator>> parts_;   // one per replica of this task
+  // one per replica if moving averages are evaluated, else empty
+  std::vector<std::unique_ptr<ParameterArena>> averages_;
+  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
   std::string_view stopped_by_;
 };
 
-// Evaluates a snapshot of the variables while training goes on. Used by the worker that an
-// asynchronous job has assigned the snapshot to. The network is compiled at the first evaluation.
-// One thread only: the thread that uses the backend.
+// Evaluates snapshots of the variables while training goes on. Used by a worker to which an
+// asynchronous job has assigned a snapshot. The network is compiled at the first evaluation. One
+// thread only: the thread that uses the backend.
 
 class SnapshotEvaluator {
  public:
@@ -136,9 +142,9 @@ class SnapshotEvaluator {
                     const EvaluationOptions& options);
   ~SnapshotEvaluator();
 
-  // Evaluates a copy of the snapshot's values and state. The result is bit-identical to Evaluator's
-  // for the same values. Returns nothing when `stop` returned true. Throws ShapeError for a
-  // snapshot of another network, and what PartialEvaluator throws.
+  // Evaluates a copy of the snapshot's values and state. The result is bit-identical to the result
+  // of Evaluator for the same values. Returns nullopt if `stop` returned true. Throws ShapeError
+  // for a snapshot of another network, and what PartialEvaluator throws.
   std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop,
                                 const OnProgress& on_progress = {});
 

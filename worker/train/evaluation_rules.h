@@ -1,7 +1,7 @@
-// Rules that follow from evaluations: when training ends, which checkpoint is the best one, and
-// when the learning rate falls. The train loops judge each evaluation once. The state is a list of
-// numbers that travels with the position of a run (ps::RunPosition::rules), so that a resumed run
-// decides as one that was not stopped.
+// Rules that are applied to each evaluation and decide when training ends, which checkpoint is the
+// best, and when the learning rate is reduced. The training loops call judge() once per evaluation.
+// The state is a list of numbers that is stored with the position of a run
+// (ps::RunPosition::rules), so that a resumed run decides like a run that was not stopped.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@
 
 namespace syncopate {
 
-// A number of an evaluation that rules compare.
+// The metric of an evaluation that a rule compares.
 enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss, kMeanAbsoluteError, kMeanIou };
 
 std::string_view name(Metric metric) noexcept;
-// Returns the metric of a name such as "loss" or "val_loss"; nothing for another name.
+// Returns the metric with this name, such as "loss" or "val_loss"; nullopt for an unknown name.
 std::optional<Metric> metric_named(std::string_view name) noexcept;
 
 struct StopAt {
   Metric metric = Metric::kMeanAccuracy;
-  // Reached by an accuracy or IoU of at least this value, or a loss or an error of at most it.
+  // Training ends if the accuracy or IoU is at least `value`, or the loss or error is at most
+  // `value`.
   double value = 0.0;
 };
 
-// Holds after `patience` evaluations in a row that were not better than the best by more than
-// min_delta. Source: EarlyStopping and ReduceLROnPlateau of Keras.
+// A rule that holds after `patience` consecutive evaluations, none of which was better than the
+// best by more than min_delta. Source: EarlyStopping and ReduceLROnPlateau of Keras.
 struct Patience {
   Metric metric = Metric::kMeanLoss;
   int patience = 1;
@@ -37,21 +38,22 @@ struct Patience {
 
 struct ReduceOnPlateau {
   Patience when;
-  double factor = 0.1;  // of the learning rate, each time that the rule holds
+  double factor = 0.1;  // multiplies the learning rate each time that `when` holds
 };
 
 struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  // By the first of these that there is: the metric of early_stop, of stop_at, the mean IoU, the
-  // main metric of the loss.
+  // Keep the best checkpoint. Evaluations are compared by the first of these metrics that exists:
+  // the metric of early_stop, the metric of stop_at, the mean IoU, the main metric of the loss.
   bool keeps_best = false;
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
 };
 
-// Throws UsageError naming the flag if a rule reads a metric that evaluations of the network lack.
+// Throws UsageError naming the flag if a rule compares a metric that evaluations of the network do
+// not have.
 void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options);
 
 // Parsers of flag values: "accuracy=0.97", "metric=val_loss,patience=3" and
@@ -59,7 +61,7 @@ void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options
 StopAt parse_stop_at(std::string_view text);
 Patience parse_early_stop(std::string_view text);
 ReduceOnPlateau parse_reduce_on_plateau(std::string_view text);
-// Return the text that reads back as these values.
+// These functions return the text that the parsers above turn back into the rule.
 std::string to_text(const StopAt& rule);
 std::string to_text(const Patience& rule);
 std::string to_text(const ReduceOnPlateau& rule);
@@ -67,35 +69,36 @@ std::string to_text(const ReduceOnPlateau& rule);
 // Applies the rules. One thread only.
 class EvaluationRules {
  public:
-  // state: from state() of an earlier process; empty for a new run. Throws FileError for the state
-  // of another program.
+  // state: from state() of an earlier process; empty for a new run. Throws FileError if another
+  // version of the program wrote the state.
   EvaluationRules(const EvaluationRuleOptions& options, const std::vector<double>& state);
 
   bool any() const noexcept { return options_.any(); }
-  // Judges the evaluation after `step`; returns what it causes, as notes for the user. Does nothing
-  // for a step that was judged before.
+  // Applies the rules to the evaluation after `step`. Returns notes for the user that say what
+  // follows. Does nothing if `step` is the step of the last call.
   std::vector<std::string> judge(std::int64_t step, const Evaluation& evaluation);
 
-  std::int64_t judged_step() const noexcept;  // of the last evaluation; 0: none
-  std::int64_t best_step() const noexcept;    // of the best evaluation, with keeps_best; 0: none
-  // Returns the rule that ends training, such as "--stop-at loss=0.1"; empty: none.
+  std::int64_t judged_step() const noexcept;  // step of the last evaluation; 0: none
+  std::int64_t best_step() const noexcept;  // step of the best evaluation, with keeps_best; 0: none
+  // Returns the rule that ends training, such as "--stop-at loss=0.1"; empty if training goes on.
   std::string ending_rule() const;
   bool ends_training() const { return !ending_rule().empty(); }
-  // Returns the factor of the scheduled learning rate: 1 until a plateau is reached.
+  // Returns the factor that multiplies the scheduled learning rate: 1 until a plateau is reached.
   double learning_rate_factor() const noexcept;
-  // Returns the state: nothing without rules. The first number is the learning_rate_factor().
+  // Returns the state; empty if there are no rules. The first number is learning_rate_factor().
   std::vector<double> state() const;
 
  private:
-  // The best value of a rule's metric, and the evaluations since.
+  // The best value of a rule's metric, and the number of evaluations since then.
   struct Tracker {
-    double metric = -1.0;  // -1: no value yet; another one than the rule's: begins again
+    // the Metric of `best`; -1: no value yet. If the rule has another metric, take() begins again.
+    double metric = -1.0;
     double best = 0.0;
     double waited = 0.0;  // evaluations since the best one
     // Returns whether the value is the best so far.
     bool take(const Patience& rule, const Evaluation& evaluation);
   };
-  // All numbers, so that state() is a copy.
+  // All members are of type double, so that state() can copy the object as a list of numbers.
   struct State {
     double learning_rate_factor = 1.0;
     double judged_step = 0.0;

@@ -1,4 +1,4 @@
-// Says, for a user, that training waits for its input. Called by the train loops.
+// Tells the user that training waits for its input. Called by the training loops.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace syncopate {
 
-// The input of a task, as far as it matters for its speed.
+// The properties of a task's input that determine the input's speed.
 struct InputMeans {
   int cpus = 1;             // CPUs of this task
   bool is_encoded = false;  // samples are decoded when they are read
@@ -20,7 +20,7 @@ struct InputWait {
   double step_seconds = 0.0;  // of all steps, with the waits
   double wait_seconds = 0.0;
   int readers = 1;       // reader threads at the end
-  int most_readers = 0;  // those that --prefetch allows; 0: it allows as many as help
+  int most_readers = 0;  // the most reader threads that --prefetch allows; 0: no limit
 };
 
 // The input of one of the tasks that train a step together.
@@ -29,20 +29,20 @@ struct TaskInput {
   InputWait wait;
   InputMeans means;
 
-  // The same as numbers, which tasks gather.
+  // The members as numbers, for a gather over the tasks.
   static constexpr int kNumbers = 8;
   std::array<double, kNumbers> as_numbers() const;
 };
 
-// Returns the input of the task that waits for its input for the largest part of its steps' time.
-// gathered: the numbers of all tasks, in their order.
+// Returns the input of the task that waits for its input for the largest fraction of its step time.
+// gathered: as_numbers() of all tasks, in the order of tasks.
 TaskInput longest_wait(std::span<const double> gathered);
 
-// Whether there are enough steps, and enough time in them, to say whether they wait.
+// Whether there were enough steps, and enough time in them, to judge whether they wait for input.
 bool is_enough(const InputWait& wait);
 
 // Returns a line such as "input-bound: 41 % of the step waits for decode; 6 of 8 CPUs decode";
-// empty if steps wait for less than 5 % of their time, or if there are too few to say.
+// empty if steps wait for less than 5 % of their time, or if is_enough() is false.
 std::string describe_input_bound(const InputWait& wait, const InputMeans& means);
 
 }  // namespace syncopate

@@ -25,13 +25,13 @@ struct JobMetricsOptions {
   std::int64_t start_samples = 0;
   double start_epochs = 0.0;
   double max_seconds = 0.0;  // 0: no limit
-  std::string head{};        // of the network, for the line that begins the metrics
+  std::string head{};        // --head, for the "begin" line
   std::string normalize{};
   LossKind loss = LossKind::kSoftmaxCrossEntropy;  // of the network
 };
 
-// The metrics of one worker: one worker at a time reports for the whole job, from the differences
-// between the JobStatus values that it receives. One thread only.
+// The metrics that one worker writes. One worker at a time reports for the whole job; the metrics
+// are differences between the JobStatus values that the worker receives. One thread only.
 class JobMetrics {
  public:
   // Totals of this worker's own steps and times. JobMetrics uses only differences between totals.
@@ -44,24 +44,25 @@ class JobMetrics {
 
   JobMetrics(MetricsWriter& metrics, ProgressDisplay& display, const JobMetricsOptions& options);
 
-  // Starts the clock that all rates of this worker's lines use.
+  // Starts the clock for all rates in this worker's lines.
   void begin(const JobStatus& status, const OwnTimes& own);
   // Called after each step of this worker. Writes and shows only when this worker reports for the
   // job. A line of metrics is due when the job has passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // Called before this worker reports on a job that it has not trained yet, because it joined late
-  // or was restarted. Writes the line that says when its clock began. Does nothing after begin().
+  // Called before this worker reports for the job without having called begin(), because it joined
+  // late or was restarted. Writes the "begin" line, which says when this worker's clock began. Does
+  // nothing after begin().
   void begin_as_reporter(const JobStatus& status);
   // Called when the job has ended with `status`: writes the line of the last steps and stops the
   // clock.
   void end(const JobStatus& status, const OwnTimes& own);
 
-  // Returns the passes over the data set that the job has made so far.
+  // Returns the number of passes over the data set that the job has made so far.
   double epochs(const JobStatus& status) const;
   // Returns the seconds between begin() and end(), or between begin() and now before end().
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
-  // Returns the began_at value of this worker's lines; nothing before the first line.
+  // Returns the began_at value of this worker's lines; nullopt before the first line.
   std::optional<double> began_at() const noexcept { return began_at_; }
 
  private:
@@ -80,7 +81,7 @@ class JobMetrics {
   Clock::time_point begun_at_;
   Clock::time_point ended_at_;  // zero before end()
   JobStatus at_begin_;
-  JobStatus at_line_;  // status at the last line of this or another worker
+  JobStatus at_line_;  // status at the last line, which this or another worker wrote
   OwnTimes own_at_line_;
   Clock::time_point line_at_;
   double learning_rate_ = 0.0;
@@ -102,8 +103,8 @@ class WorkerTimes {
     double seconds = 0.0;      // duration of the steps
     double input_wait_seconds = 0.0;
   };
-  // Writes a line of metrics for each worker of the job. Returns the largest part of its time that
-  // a task waited for input. Every task calls it.
+  // Writes a line of metrics for each worker of the job; every task calls this function. Returns
+  // the largest fraction of time that any task waited for input.
   double write(const Totals& totals, MetricsWriter& metrics) const;
   // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;

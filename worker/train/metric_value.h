@@ -1,6 +1,6 @@
-// A value of a loss's main metric, such as "accuracy 98.10%" or "mae 0.0312". It is a mean over
-// samples; for label maps it is a mean over pixels, with the mean IoU beside it. Used by lines,
-// metrics files, rules of evaluations and commands.
+// A value of the main metric of a loss, such as "accuracy 98.10%" or "mae 0.0312". It is a mean
+// over samples. For label maps it is a mean over pixels, and the mean IoU is added. Used by
+// progress lines, metrics files, evaluation rules and commands.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@ namespace syncopate {
 struct MetricValue {
   LossKind loss = LossKind::kSoftmaxCrossEntropy;
   double value = 0.0;
-  std::optional<double> mean_iou = {};  // of an evaluation with label maps; nothing for others
+  std::optional<double> mean_iou = {};  // for evaluations of label maps; nullopt for others
 
   const LossMetric& metric() const noexcept { return metrics(loss)[kMainMetric]; }
   std::string_view name() const noexcept { return metric().name; }
   bool operator==(const MetricValue&) const = default;
 };
 
-// Returns the value without its name, a share in percent, another number with five digits, and the
-// mean IoU: "98.10%, mean IoU 93.25%".
+// Returns the value and the mean IoU without the metric's name: "98.10%, mean IoU 93.25%".
+// Fractions are in percent; other numbers have five digits.
 std::string to_text(const MetricValue& metric);
 
 }  // namespace syncopate

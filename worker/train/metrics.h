@@ -21,41 +21,41 @@
 namespace syncopate {
 
 // The line {"event":"begin"}, written when training begins in a process. Several processes may
-// append to one file, and a process may be restarted, so later lines repeat `began_at` to name the
-// clock of their seconds.
+// append to one file, and a process may be restarted. Later lines therefore repeat `began_at`,
+// which tells from which time their seconds count.
 struct BeginMetrics {
   std::int64_t step = 0;     // updates applied before this process began
   std::int64_t samples = 0;  // samples trained before this process began
-  // True: all replicas are synchronous; training pauses for evaluations and checkpoints, and
-  // seconds leave them out.
+  // True: all replicas are synchronous, so training pauses for evaluations and checkpoints, and
+  // `seconds` of all lines exclude these pauses.
   bool is_synchronous = true;
   double began_at = 0.0;       // wall clock, seconds since 1970 UTC
   std::string head = {};       // --head; empty: none
   std::string normalize = {};  // --normalize; empty: the data set's
 };
-// Returns the wall clock's time now, in seconds since 1970 UTC.
+// Returns the wall-clock time in seconds since 1970 UTC.
 double wall_clock_seconds();
 
 struct StepMetrics {
   std::int64_t step = 0;
   double epoch = 0.0;  // passes over the data so far, with fraction
   double loss = 0.0;
-  MetricValue metric;  // of the samples since the last line
+  MetricValue metric;  // mean over the samples since the last line
   double learning_rate = 0.0;
   std::int64_t samples = 0;
   double seconds = 0.0;  // training time since training began
   double samples_per_second = 0.0;
-  double input_wait_fraction = 0.0;  // of the time since the last line
-  // Seconds per step, means since the last line, on the first replica of this task. Exposed: the
-  // replica waited for other replicas or added their gradients. Hidden: communication that ran
-  // while the replica computed.
+  double input_wait_fraction = 0.0;  // fraction of the time since the last line
+  // Seconds per step on the first replica of this task, as means since the last line. "Exposed" is
+  // time in which the replica waited for other replicas or added their gradients. "Hidden" is
+  // communication that ran while the replica computed.
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
   // The staleness of the pushes of all workers since training began; 0 for synchronous replicas.
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  // The loss scale of the first replica of this task; nothing where losses are not scaled, and in
+  // The loss scale of the first replica of this task; nullopt if losses are not scaled, and in
   // asynchronous jobs.
   std::optional<LossScaleState> loss_scale = {};
 };
@@ -67,22 +67,25 @@ struct EvalMetrics {
   MetricValue test_metric = {};
   std::int64_t samples = 0;  // number of evaluated samples in the split
   double seconds = 0.0;      // duration of this evaluation
-  // True: of the validation split; the line has "val_loss", and "val_accuracy" or its like.
+  // True: the evaluation is of the validation split; the line then has "val_loss", and
+  // "val_accuracy" or another metric with this prefix.
   bool on_validation = false;
-  // Samples trained before the evaluation, and the training time until it began. Synchronous
-  // training pauses for evaluations and checkpoints, and their time is left out.
+  // Samples trained before the evaluation began, and the training time until then. For synchronous
+  // training this time excludes evaluations and checkpoints, because training pauses for them.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
-  // The began_at value of the process that measured trained_seconds; nothing: this process.
+  // The began_at value of the process that measured trained_seconds; nullopt: this process.
   std::optional<double> began_at = {};
-  std::int64_t bad_samples = 0;           // samples of the split that are left out
-  std::string first_bad = {};             // why the first of them could not be read
-  std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
+  std::int64_t bad_samples = 0;  // samples of the split that are left out
+  std::string first_bad = {};    // why the first of them could not be read
+  // counts of pixels for label maps; empty for other networks
+  std::vector<ClassCounts> classes = {};
   std::shared_ptr<const ConfusionMatrix> confusion = {};  // null: not counted; for TensorBoard
 };
 
-// The time of one worker over all its steps. Where waiting for other workers cannot be told from
-// waiting for bytes, both are in communication_exposed_seconds.
+// The times of one worker, summed over all its steps. If the strategy cannot distinguish waiting
+// for other workers from waiting for bytes, communication_exposed_seconds has both and
+// peers_wait_seconds is nullopt.
 struct WorkerMetrics {
   int worker = 0;
   std::int64_t steps = 0;  // number of steps that the worker took part in
@@ -94,8 +97,8 @@ struct WorkerMetrics {
   double input_wait_seconds = 0.0;
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
-  // Steps that were skipped because fp16 gradients were not finite; nothing where they are not
-  // counted.
+  // Steps that were skipped because fp16 gradients were not finite; nullopt if losses are not
+  // scaled.
   std::optional<std::int64_t> skipped_steps = {};
 };
 
@@ -112,44 +115,49 @@ struct Summary {
   std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  // The time in training steps of this process, without evaluations, checkpoints and the processes
-  // before --resume; steps and samples count from the beginning of the run. In an asynchronous job
-  // the seconds from the first step to the end, because other workers train during an evaluation.
+  // The time that this process spent in training steps, without evaluations, checkpoints and
+  // processes before --resume, while steps and samples count from the beginning of the run. In an
+  // asynchronous job, the time from the first step to the end, because other workers train during
+  // an evaluation.
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
-  MetricValue test_metric = {};  // NaN, as test_loss, if the run never evaluates
+  MetricValue test_metric = {};  // test_metric and test_loss are NaN if the run never evaluates
   double test_loss = 0.0;
   std::optional<MetricValue> val_metric = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};
-  std::vector<ClassCounts> test_classes = {};  // of the pixels of label maps, in the test split
-  std::vector<ClassCounts> val_classes = {};   // and in the validation split
+  std::vector<ClassCounts> test_classes = {};  // counts of pixels for label maps, in the test split
+  // counts of pixels for label maps, in the validation split
+  std::vector<ClassCounts> val_classes = {};
   std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null: not counted
-  std::int64_t train_bad_samples = 0;  // replaced by others, in the epoch that had the most
-  std::int64_t test_bad_samples = 0;   // samples of the split that are left out
+  // samples that were replaced by others, in the epoch that had the most
+  std::int64_t train_bad_samples = 0;
+  std::int64_t test_bad_samples = 0;  // samples of the split that are left out
   std::int64_t val_bad_samples = 0;
-  std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
+  // why the first bad sample could not be read, of the test split if it has any
+  std::string first_bad = {};
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  double input_wait_fraction = 0.0;  // of the task that waits longest; of one asynchronous worker
-  double communication_exposed_fraction = 0.0;  // part of the time in steps
+  // for the task that waits longest; in an asynchronous job, for one worker
+  double input_wait_fraction = 0.0;
+  double communication_exposed_fraction = 0.0;  // fraction of the time in steps
   // For each pipeline stage: the fraction of step time spent waiting for other stages.
   std::vector<double> stage_idle_fractions = {};
   std::int64_t peak_memory_bytes = 0;
-  std::optional<DeviceLoad> gpu;           // of this task's GPUs, if the driver tells
+  std::optional<DeviceLoad> gpu;           // load of this task's GPUs, if the driver reports it
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
   std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
-  // Batches that a worker had pushed in part when it died. That part is in the values twice. 0 for
-  // synchronous replicas.
+  // Number of batches that a worker had pushed in part when it died. Another worker trained each of
+  // them again, so the values contain the pushed part twice. 0 for synchronous replicas.
   std::int64_t repeated_batches = 0;
 };
 
-// Writes metrics. One thread only. A numeric field that is not a number is written as null. A line
-// that cannot be written is lost, and the first of such lines is logged.
+// Writes metrics. One thread only. A NaN is written as null. A line that cannot be written is lost;
+// the first such failure is logged.
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
-  // False: no lines are written, and numbers that are costly need not be measured.
+  // False: the writer writes nothing, so the caller need not measure numbers that are costly.
   virtual bool is_read() const noexcept { return true; }
   virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
@@ -158,17 +166,17 @@ class MetricsWriter {
   virtual void write(const Summary& summary) = 0;
 };
 
-// Makes a writer of metrics. An empty path gives a writer that writes nothing. `append` is for a
-// resumed run. While the writer lives, another run that writes the file is refused. Each line is
-// one write to the end of the file, so that several tasks of a run may share a file. Throws
-// UsageError naming the file and the process of another run that writes it; FileError naming the
-// file.
+// Makes a writer of metrics. With an empty path it writes nothing. append: keep the lines in the
+// file, for a resumed run. While the writer lives, other runs cannot write the file. Each line is
+// written to the end of the file with one system call, so that several tasks of a run may share a
+// file. Throws UsageError naming the file and the process if another run writes the file. Throws
+// FileError naming the file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
-// Makes a writer of metrics that appends, and opens the file at its first line. It is for the
-// workers of an asynchronous job; one of them at a time reports. An empty path writes nothing. The
-// first line throws FileError.
+// Makes a writer of metrics that opens the file when its first line is written, and appends to it.
+// Used by the workers of an asynchronous job, because one worker at a time reports. With an empty
+// path it writes nothing. Writing the first line throws FileError if the file cannot be opened.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
-// Makes a writer that passes everything on to both.
+// Makes a writer that passes everything on to both `first` and `second`.
 std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,
                                          std::unique_ptr<MetricsWriter> second);
 
@@ -188,11 +196,11 @@ struct StepTotals {
     metric += scores.metrics[kMainMetric];
     samples += scores.num_samples;
   }
-  // The mean loss of a step; NaN when there was no step.
+  // Returns the mean loss of a step; NaN if there was no step.
   double mean_loss() const {
     return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
   }
-  // Returns the mean over the samples of the main metric of `of`, the loss of the network.
+  // Returns the mean of the main metric over the samples. of: the loss of the network.
   MetricValue mean_metric(LossKind of) const {
     return {of, ratio(metric, static_cast<double>(samples))};
   }

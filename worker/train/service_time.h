@@ -28,7 +28,7 @@ struct Pause {
 struct ServiceTimeOptions {
   ServiceTimeKind kind = ServiceTimeKind::kNone;
   double mean_milliseconds = 0.0;
-  double sigma = 0.5;  // of kLognormal: the logarithm's standard deviation
+  double sigma = 0.5;  // for kLognormal: the standard deviation of the logarithm
   std::uint64_t seed = 1;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
@@ -37,12 +37,13 @@ struct ServiceTimeOptions {
 // Parses a compute delay: "constant:20", "exponential:5" (mean milliseconds) or
 // "lognormal:5[:SIGMA]". Throws UsageError that names `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
-// Parse a slow worker, "worker=3,factor=4" (factor from 0.001 to 1000), and a pause,
-// "worker=1,at=20s,for=5s". Throw UsageError.
+// Parses a slow worker, such as "worker=3,factor=4", with a factor from 0.001 to 1000. Throws
+// UsageError.
 Slowness parse_slowness(std::string_view text);
 Pause parse_pause(std::string_view text);
 
-// Returns the delay of a worker's step without pauses: a function of (seed, worker, step).
+// Returns the compute delay of a worker's step, without pauses. It depends on (seed, worker, step)
+// only.
 std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
                                       std::int64_t step);
 
@@ -50,8 +51,8 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
 class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
-  // Returns how long the worker's `step`-th step is delayed when it begins at `now`: its compute
-  // delay and the pauses that are due. Each pause is due once. Training begins with the first call.
+  // Returns the delay of step `step`, which begins at `now`: the compute delay and the pauses that
+  // are due. Each pause is due once. Training begins with the first call.
   std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
   // Sleeps for the delay that is due now.
   void spend(std::int64_t step);

@@ -1,4 +1,4 @@
-// Event files that TensorBoard reads: TFRecord files of messages Event (event.proto).
+// Event files for TensorBoard, which are TFRecord files of Event messages (event.proto).
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace syncopate {
 
-// The event files of one writer in a folder, which is created with its first event. Each event is
-// one write, so that TensorBoard shows a run while it trains and a killed run leaves whole events.
-// One thread only.
+// The event files of one writer in a folder. The folder is created with the first event. Each event
+// is written with one system call, so that TensorBoard can show a run while it trains, and a killed
+// run leaves only whole events. One thread only.
 class EventFile {
  public:
-  // has_others: other writers have files in the folder. TensorBoard reads files in the order of
-  // their names, which begin with a time, and does not return to an earlier one; so this writer
-  // begins another file when there is a newer one.
+  // has_others: other writers may have files in the folder. TensorBoard reads files in the order of
+  // their names, which begin with a time, and does not return to an earlier file. This writer
+  // therefore begins a new file if another writer has a newer one.
   explicit EventFile(std::filesystem::path folder, bool has_others = false)
       : folder_(std::move(folder)), has_others_(has_others) {}
 
-  // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
-  // protobuf. The functions below call it.
+  // Creates the folder and the file; the functions below call it. Throws FileError, and
+  // UnavailableError if this build has no protobuf.
   void open();
-  // Says that a run goes on with this step: TensorBoard drops what earlier events of the folder
-  // have of this step and later ones. Without earlier events it does nothing.
+  // Writes an event which says that a run continues at `step`, so that TensorBoard drops earlier
+  // events of the folder from `step` on. Does nothing if the folder has no earlier events.
   void begin_again(std::int64_t step);
-  // Adds values of one step, by tag.
+  // Adds the values of one step as pairs of tag and value.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
-  // Adds a picture of grey pixels, [height * width], 0 black. TensorBoard shows the tag above the
-  // picture, and the description behind a sign beside it.
+  // The texts of a picture: TensorBoard shows the tag above it, and the description when the user
+  // selects the info symbol beside the tag.
   struct Caption {
     std::string_view tag;
     std::string_view description;
@@ -45,8 +45,8 @@ class EventFile {
 
  private:
   void write(std::string_view event);
-  // Returns the name of the newest event file in the folder but for the open one; "" if there is
-  // none.
+  // Returns the name of the newest event file in the folder other than the open file; "" if there
+  // is none.
   std::string newest_other() const;
   // Whether this writer has written values, or another event file is in the folder.
   bool has_earlier_events() const;
@@ -59,31 +59,33 @@ class EventFile {
   bool is_failing_ = false;  // the last event could not be written
 };
 
-// The role of a writer of a job's curves. A synchronous job has one writer. Each asynchronous
-// worker has one, and one of them at a time reports.
+// The role of a writer of a job's curves. A synchronous job has one writer. In an asynchronous job
+// each worker has a writer, and one worker at a time reports.
 enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 
-// Makes a writer of the curves of a run: folder/train has loss, accuracy (or the loss's other main
-// metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
-// folder/validation and folder/test have loss and accuracy of evaluations, and the picture of
-// add_confusion_image(). Files are created when their first event is written; the only writer
-// creates the file in folder/train at once, so that a folder that cannot be written ends a run
-// before it trains. It also claims the folder for its run, and the workers join the claim with
-// their first event. A run that begins in a folder with curves replaces what they have of its
-// steps. Throws as EventFile::open() and claim_curves().
+// Makes a writer of the curves of a run. folder/train has the curves of training: loss, accuracy
+// (or the other main metric of the loss), learning_rate, samples_per_second, and the staleness of
+// asynchronous workers. folder/validation and folder/test have loss and accuracy of evaluations,
+// and the picture of add_confusion_image(). Files are created when their first event is written. A
+// writer of role kOnly creates the file in folder/train at once, so that a folder that cannot be
+// written ends a run before it trains. It also calls claim_curves() for its run; the other roles do
+// so with their first event. A run that begins in a folder with curves replaces their values from
+// its first step on. Throws what EventFile::open() and claim_curves() throw.
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 
-// Creates the folder and makes this run the only one that writes curves in it, as long as the
-// descriptor is open. Throws UsageError naming the other writer; FileError.
+// Creates the folder and prevents other runs from writing curves in it while the returned
+// descriptor is open. Throws UsageError naming the other writer if another run writes there; also
+// throws FileError.
 FileDescriptor claim_curves(const std::filesystem::path& folder);
 
 // Throws UnavailableError if this build cannot write event files.
 void require_tensorboard();
 
-// Adds a picture of the confusion matrix to folder/test: a row per class, a column per predicted
-// class, darker where more samples of the class are predicted as that class. Its tag and
-// description explain the axes. The caller has claimed the folder. Throws as EventFile::open().
+// Adds a picture of the confusion matrix to folder/test. It has a row per true class and a column
+// per predicted class; a pixel is darker if more samples of the true class are predicted as the
+// class of the column. The tag and the description of the picture explain the axes. The caller must
+// have called claim_curves(). Throws what EventFile::open() throws.
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
                          const ConfusionMatrix& confusion);
 

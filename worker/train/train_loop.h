@@ -1,7 +1,8 @@
-// The training loop of synchronous replicas, the same on every task: steps until the run is
-// complete, and between them metrics, evaluations, checkpoints and requests to stop. Called by
-// `syncopate train`; one step is in train_step.h. Decisions that all tasks must make alike, such as
-// to stop, follow from values that travel with the gradients.
+// The training loop of synchronous replicas, which every task runs. The loop runs steps until the
+// run is complete; between steps it writes metrics, evaluates, writes checkpoints and polls for
+// requests to stop. Called by `syncopate train`; train_step.h has a single step. Decisions that
+// must be the same on all tasks, such as to stop, follow from values that are exchanged with the
+// gradients.
 #pragma once
 
 #include <array>
@@ -31,10 +32,10 @@
 
 namespace syncopate {
 
-// When evaluations are made. Synchronous replicas evaluate together while the training clock stands
-// still, so the choice makes no difference for them.
+// When evaluations are made. The choice has no effect on synchronous replicas: they evaluate
+// together, and the time of training excludes evaluations.
 enum class EvalWhen : std::uint8_t {
-  kDue,  // when due in training, by a worker that then pauses
+  kDue,  // during training when they are due, by a worker that pauses training
   kEnd,  // after training, from stored snapshots
 };
 constexpr auto named_values(EvalWhen /*type*/) {
@@ -44,16 +45,17 @@ constexpr auto named_values(EvalWhen /*type*/) {
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // if given, total_epochs is ignored
-  double max_seconds = 0.0;  // of training, after which the run is complete; 0: no limit
+  double max_seconds = 0.0;  // seconds of training after which the run is complete; 0: no limit
   std::int64_t eval_every_epochs = 1;
-  std::int64_t eval_every_steps = 0;  // 0: eval_every_epochs is used; both 0: never evaluates
+  // 0: eval_every_epochs is used. If both are 0, the run never evaluates.
+  std::int64_t eval_every_steps = 0;
   EvalWhen eval_when = EvalWhen::kDue;
   EvaluationRuleOptions rules;
   // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
-  FolderLock* checkpoint_lock = nullptr;    // renewed before each checkpoint; null: none is held
+  FolderLock* checkpoint_lock = nullptr;    // renewed before each checkpoint; null: no lock is held
   std::int64_t checkpoint_every_steps = 0;  // 0: writes one at the end of each epoch
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;
@@ -62,8 +64,8 @@ struct TrainLoopOptions {
   bool evaluates() const noexcept { return eval_every_epochs > 0 || eval_every_steps > 0; }
 };
 
-// The objects that the training loop works with; all must outlive it. `input` is at the position of
-// the start.
+// The objects that the training loop uses; all must outlive it. `input` must be at the position at
+// which training starts.
 struct TrainingRun {
   const Graph& graph;
   Strategy& strategy;
@@ -72,8 +74,8 @@ struct TrainingRun {
   std::int64_t global_batch;
   const Schedule& schedule;
   std::string optimizer;                    // name of the optimizer, for checkpoints
-  const BadSamples* bad_samples = nullptr;  // of the training split; Dataset::bad_samples()
-  Evaluator& evaluator;                     // of DataSplits::watched()
+  const BadSamples* bad_samples = nullptr;  // Dataset::bad_samples() of the training split
+  Evaluator& evaluator;                     // evaluates DataSplits::watched()
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;
@@ -83,7 +85,8 @@ struct TrainingRun {
   // Receives the number of this task's steps after each step; null for a run of one task.
   Membership* membership = nullptr;
   InputMeans input_means{};
-  // RunPosition::rules by step, for a roll-back of the servers; null: there are no servers.
+  // Receives RunPosition::rules by step, for a roll-back of the servers; null: there are no
+  // servers.
   std::map<std::int64_t, std::vector<double>>* rules_by_step = nullptr;
 };
 
@@ -92,10 +95,12 @@ struct TrainOutcome {
   std::optional<std::string> stopped_by;            // name of the signal
   std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
   std::optional<std::filesystem::path> best;        // checkpoint of the best evaluation
-  // Of the final weights; none if the run was stopped or never evaluates.
+  // Evaluation of the final weights on the test split; nullopt if the run was stopped or never
+  // evaluates.
   std::optional<Evaluation> test;
-  std::optional<Evaluation> validation;  // as `test`; none without a validation split
-  // Bad training samples that others replaced, in the epoch that had the most.
+  // the same on the validation split; nullopt if there is none
+  std::optional<Evaluation> validation;
+  // Number of bad training samples that were replaced by others, in the epoch that had the most.
   std::int64_t num_bad_in_epoch = 0;
   // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
   bool has_last_snapshot = false;
@@ -105,29 +110,31 @@ struct TrainOutcome {
   double train_loss =
       0.0;  // mean over the part of the last epoch that this process trained; NaN without steps
   double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;  // part of `seconds`
-  std::vector<double> stage_idle_fractions;     // part of `seconds`, by stage of a pipeline
-  std::string weights_hash;                     // FNV-1a of all values, hexadecimal
-  // Staleness by worker; empty for synchronous replicas.
+  double communication_exposed_fraction = 0.0;  // fraction of `seconds`
+  // for each pipeline stage: the fraction of `seconds` spent waiting for other stages
+  std::vector<double> stage_idle_fractions;
+  std::string weights_hash;  // FNV-1a of all values, hexadecimal
+  // One per worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
-  std::int64_t repeated_batches = 0;  // as in Assignment
+  std::int64_t repeated_batches = 0;  // see Assignment
   // Whether the job was stopped and another worker has written the checkpoint.
   bool saved_by_another = false;
 };
 
-// Returns the passes over the data that a position stands for, without samples that were skipped:
-// the argument of the learning rate schedule.
+// Returns the number of passes over the data up to `position`, without samples that were skipped.
+// It is the argument of the learning rate schedule.
 double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch);
 
-// Returns how many batches are left from `progress` to the run's end; 0 or less at the end.
+// Returns the number of batches that are left from `progress` to the end of the run; 0 or less if
+// the run is complete.
 std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
                              std::int64_t dataset_size, std::int64_t global_batch);
 
 // Trains from `start` to the end, or until `run.stop` returns a signal on some task. A run that is
-// already complete only evaluates. Throws DivergenceError, naming the step, when loss, weights or
-// slots are no longer finite; earlier checkpoints stay as they are. Throws FileError when a
-// checkpoint cannot be written.
+// already complete only evaluates. Throws DivergenceError naming the step if loss, weights or slots
+// are no longer finite; earlier checkpoints are not changed. Throws FileError if a checkpoint
+// cannot be written.
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
 
 }  // namespace syncopate

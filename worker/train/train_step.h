@@ -11,14 +11,14 @@
 namespace syncopate {
 
 // Runs one replica's part of a step, on the replica's own thread; no other replica uses `batch`.
-// Returns what VariableStore::commit() returns. Throws what the replica throws.
+// Returns what VariableStore::commit() returns. Throws what the replica's model and store throw.
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const ps::StopCounts& stops = {});
 
 // Runs this task's part of a step: calls replica_step for each local replica with its share of the
-// batch. stops: requests to stop that reached this task, by kind. delays: compute delays by
-// replica, or empty. Returns the sum of the reports of all synchronous replicas. Throws what
-// replicas and the input throw.
+// batch. stops: the numbers of requests to stop that reached this task, by kind. delays: the
+// compute delays, one per local replica, or empty. Returns the sum of the reports of all
+// synchronous replicas. Throws what replicas and the input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops = {}, std::span<StepDelays> delays = {});
 
