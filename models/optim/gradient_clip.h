@@ -7,32 +7,32 @@
 
 namespace syncopate {
 
-// Partial sums of the squares behind a norm. There are several, so that additions do not wait for
-// each other.
+// Computes a norm from 16 partial sums of squares. With several sums, an addition need not wait for
+// the one before it.
 class NormSums {
  public:
-  // Adds gradients that follow the gradients of earlier calls. The number of gradients of each call
-  // but the last is a multiple of 16.
+  // Adds the next gradients to the sums. In every call except the last, their number must be a
+  // multiple of 16.
   void add(std::span<const float> gradients) noexcept;
   double norm() const noexcept;
-  std::span<double> all() noexcept { return sums_; }  // to pass them on
+  std::span<double> all() noexcept { return sums_; }  // the partial sums, for a device
 
  private:
   std::array<double, 16> sums_{};
 };
 
-// Returns the L2 norm, added in double precision and in an order that depends on the number of
-// elements only, so that all replicas with equal gradients get the same bits. Zero padding does not
-// change it.
+// Returns the L2 norm of the gradients. The squares are added in double precision, in an order that
+// depends only on the number of elements, so replicas with equal gradients get the same bits. Zero
+// padding does not change the norm.
 double gradient_norm(std::span<const float> gradients) noexcept;
 
-// Returns the factor to multiply gradients of this norm by: 1, or a smaller one that brings the
+// Returns the factor to multiply gradients of this norm by: 1, or a smaller factor that reduces the
 // norm to about max_norm.
 float clip_factor(double norm, double max_norm) noexcept;
 
 // Multiplies all gradients by a factor. A factor of 1 leaves their bits as they are.
 void scale_gradients(std::span<float> gradients, float factor) noexcept;
-// Multiplies all gradients by their clip_factor().
+// Scales the gradients by the clip_factor() of their norm.
 void clip_gradients(std::span<float> gradients, double max_norm) noexcept;
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-// The update rules of the optimizers. An update treats each element independently, so a slice and
-// the whole arena, a device and a shard give the same bits. The caller owns all memory.
+// The update rules of the optimizers. Each element is updated independently of the others, so the
+// bits are equal whether the whole arena or slices of it are updated, on a device or in a shard.
+// The caller owns all memory.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +18,29 @@ namespace syncopate {
 
 struct OptimizerOptions {
   std::string name = "sgd";  // the name of a row of optimizers()
-  // Options are doubles: 1 - beta2 computed from an f32 0.999 has a relative error of 5e-5.
+  // Options are doubles because 1 - beta2, computed from 0.999 in f32, has a relative error of
+  // 5e-5.
   double momentum = 0.9;  // for momentum: in [0, 1)
   bool nesterov = false;  // for momentum: Nesterov's form
   double beta1 = 0.9;     // for adam and adamw: in [0, 1)
   double beta2 = 0.999;   // for adam and adamw: in [0, 1)
   double epsilon = 1e-8;  // for adam and adamw: positive
-  // The weight decay times the value is added to the gradient; adamw subtracts it from the value
-  // instead. Not negative.
+  // Not negative. weight_decay * value is added to the gradient. With adamw, learning rate *
+  // weight_decay * value is subtracted from the value instead.
   double weight_decay = 0.0;
-  // Largest decay of an exponential moving average of the values, which is kept in the slot
-  // kAverageSlot; in (0, 1). 0: no average. The decay at update n is at most (1 + n) / (10 + n),
-  // because the first values are random and would stay in the average for long. Source: Polyak and
-  // Juditsky 1992; ExponentialMovingAverage of TensorFlow with num_updates.
+  // The largest decay of an exponential moving average of the values, in (0, 1); 0: no average. The
+  // average is kept in the slot kAverageSlot. The decay at update n is at most (1 + n) / (10 + n),
+  // because otherwise the random initial values would influence the average for a long time.
+  // Source: Polyak and Juditsky 1992; ExponentialMovingAverage of TensorFlow with num_updates.
   double average_decay = 0.0;
 };
 
 inline constexpr std::string_view kAverageSlot = "ema";
 
-// UpdateStep holds the inputs of an optimizer's update that change from step to step.
+// The inputs of an optimizer's update that change from step to step.
 struct UpdateStep {
   float learning_rate = 0.0F;
-  std::int64_t step = 1;  // the number of this update, from 1, for Adam's bias correction
+  std::int64_t step = 1;  // number of the update, starting at 1; Adam's bias correction uses it
 };
 
 // An optimizer's update rule. Immutable, thread-safe.
@@ -46,10 +48,11 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual const OptimizerOptions& options() const noexcept = 0;
-  // Returns the slots' names, as in checkpoints: {"momentum"}, {"exp_avg", "exp_avg_sq"}.
+  // Returns the names of the optimizer's slots, which checkpoints also use: {"momentum"} or
+  // {"exp_avg", "exp_avg_sq"}.
   virtual std::span<const std::string_view> slot_names() const noexcept = 0;
-  // Makes one update of values and slots from the gradients. All spans are [n] f32, and there is
-  // one slot for each of slot_names(). `decays`: weight decay applies to these elements. Throws
+  // Makes one update of values and slots from the gradients. All spans are [n] f32, and slots[i]
+  // belongs to slot_names()[i]. decays: whether weight decay applies to these elements. Throws
   // ShapeError when lengths differ.
   virtual void update(const UpdateStep& step, std::span<float> values,
                       std::span<const float> gradients, std::span<const std::span<float>> slots,
@@ -67,20 +70,22 @@ struct OptimizerRow {
 // Returns the table of optimizers that --optimizer can name.
 std::span<const OptimizerRow> optimizers() noexcept;
 
-// Makes an optimizer. Throws UsageError for an unknown name (the message lists the known ones) or a
-// constant out of range.
+// Makes an optimizer. Throws UsageError for an unknown name or a constant out of range. The message
+// for an unknown name lists the known names.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
-// Throws ShapeError unless all arrays have equal size and each slot name has one slot.
+// Throws ShapeError unless all arrays have equal size and there is one slot for each of
+// slot_names().
 void check_update_lengths(const Optimizer& optimizer, std::span<float> values,
                           std::span<const float> gradients,
                           std::span<const std::span<float>> slots);
 
 // Updates arena elements [range.begin, range.end), such as the part of a lane or a piece of a
-// shard, one parameter at a time, because weight decay applies to some parameters only; padding is
-// not changed. Ranges that cover the arena once, in any order, give the bits of one update of the
-// whole arena. All spans are [range.end - range.begin] f32 and start at arena element range.begin.
-// Thread-safe for ranges that do not overlap. Throws ShapeError when lengths differ.
+// shard. Updates one parameter at a time, because weight decay applies to some parameters only.
+// Padding is not changed. If ranges cover the arena exactly once, updating them in any order gives
+// the bits of one update of the whole arena. All spans are [range.end - range.begin] f32 and start
+// at arena element range.begin. Thread-safe for ranges that do not overlap. Throws ShapeError when
+// lengths differ.
 void update_range(const Optimizer& optimizer, const UpdateStep& step, const ArenaLayout& layout,
                   Bucket range, std::span<float> values, std::span<const float> gradients,
                   std::span<const std::span<float>> slots);

@@ -1,5 +1,5 @@
-// The learning rate as a function of progress, counted in epochs of samples. The rate does not
-// depend on how many local steps a worker has made.
+// The learning rate as a function of the job's progress in epochs. The rate does not depend on the
+// number of steps that one worker has made.
 #pragma once
 
 #include <array>
@@ -21,8 +21,9 @@ struct ScheduleOptions {
   double learning_rate = 0.01;
   double total_epochs = 1.0;
   double warmup_epochs = 0.0;  // the rate rises linearly from warmup_start to learning_rate
-  double warmup_start = 0.0;   // 0 stands for learning_rate / 100
-  // The epochs at which the schedule kStep multiplies the learning rate by `factor`, ascending.
+  double warmup_start = 0.0;   // 0: learning_rate / 100 is used
+  // For kStep: the epochs, in ascending order, at which the learning rate is multiplied by
+  // `factor`.
   std::vector<double> milestones;
   double factor = 0.1;
 };

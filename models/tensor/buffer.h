@@ -1,5 +1,5 @@
-// Devices, element types, and blocks of memory on a device. A block has one owner, shared by the
-// tensors that are views of it.
+// Devices, element types, and blocks of memory on a device. Tensors are views of a block and share
+// its ownership.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes);
 // for large blocks that a process uses only in part. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_sparse_host_buffer(std::size_t size_bytes);
 
-// The memory of a shared mapping from `offset_bytes` on. The buffer keeps the mapping alive.
+// Returns the memory of a shared mapping from `offset_bytes` on. The buffer owns the mapping.
 std::shared_ptr<Buffer> make_mapped_buffer(SharedMapping mapping, std::size_t offset_bytes);
 
 }  // namespace syncopate

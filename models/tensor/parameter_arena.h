@@ -1,6 +1,7 @@
-// The parameter arena: all values of a replica in one block and all gradients in another. A bucket
-// is a slice of the arena, an update is one loop, and a strategy needs no knowledge of the network.
-// Parameters are stored in forward order, each on a 256-byte boundary; the padding stays zero.
+// The parameter arena: all values of a replica in one block and all gradients in another. With an
+// arena, a bucket is a slice, an update is one loop, and a strategy needs no knowledge of the
+// network. Parameters are stored in forward order, each on a 256-byte boundary; the padding stays
+// zero.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace syncopate {
 
-// ArenaEntry holds the properties of a parameter that the arena uses.
+// The properties of a parameter that the arena uses.
 struct ArenaEntry {
   std::string name;
   Shape shape;
@@ -46,17 +47,18 @@ class ArenaLayout {
   std::int64_t total_ = 0;
 };
 
-// Divides the arena, between parameters and from the last parameter to the first, into buckets of
-// at least `bucket_bytes` bytes (the last bucket may be smaller). A pure function of its arguments.
+// Divides the arena into buckets of at least `bucket_bytes` bytes; the last bucket may be smaller.
+// Goes from the last parameter to the first and divides no parameter. A pure function of its
+// arguments.
 std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_bytes);
 
-// A ParameterArena is not thread-safe: while a thread writes a bucket's values (update, pull,
-// restore), no other thread may access that bucket.
+// Values and gradients of all parameters of a replica. Not thread-safe: while a thread writes a
+// bucket's values (update, pull, restore), no other thread may access that bucket.
 class ParameterArena {
  public:
-  // `buckets` come from plan_buckets. A block of the arena that is not given is allocated in host
-  // memory and zeroed; a store passes blocks that it shares with other replicas or processes.
-  // Throws ShapeError unless a given block is [total] f32.
+  // buckets: the result of plan_buckets(). values, gradients: the memory of the arena, for a store
+  // that shares it with other replicas or processes; if null, zeroed host memory is allocated.
+  // Throws ShapeError unless a given tensor is [total] f32.
   ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets, const Tensor* values = nullptr,
                  const Tensor* gradients = nullptr);
 
@@ -68,8 +70,8 @@ class ParameterArena {
   Tensor value(std::size_t i) const { return window(values_, i); }
   Tensor gradient(std::size_t i) const { return window(gradients_, i); }
 
-  // Returns the number of writes of a bucket's values, starting at 1. A working copy (packed
-  // weights) that was made at a lower version is outdated.
+  // Returns the version of a bucket's values, which starts at 1 and increases with every write. A
+  // copy of the values (such as packed weights) that was made at a lower version is outdated.
   std::uint64_t version(BucketId bucket) const {
     return versions_.at(static_cast<std::size_t>(bucket));
   }
@@ -86,8 +88,8 @@ class ParameterArena {
   Tensor gradients_;
 };
 
-// State that a model keeps between steps and does not train: the running statistics of batch norm.
-// [total] f32, with the layout of an arena.
+// State that a model keeps between steps but does not train: the running statistics of batch norm.
+// `values` is [total] f32, with the layout of an arena.
 struct StateBlock {
   explicit StateBlock(ArenaLayout layout);
 

@@ -1,8 +1,8 @@
 // The additions of every all-reduce and of the shard, and conversions between f32 and bf16. Order
 // and rounding are fixed, so the bits of a sum do not depend on the instruction set or on how the
 // array is sliced. Denormal f32 sums become zero (models/base/denormals.h), whatever mode the
-// calling thread has set. A bf16 element is a u16 word; two are widened to f32, added and rounded
-// to nearest even; NaN stays NaN.
+// calling thread has set. A bf16 element is a u16 word. To add two of them, both are converted to
+// f32 and the sum is rounded to the nearest bf16, ties to even; NaN stays NaN.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,15 @@ namespace syncopate {
 enum class Isa;
 
 // The gradients of n replicas are added in an order that depends only on n and on an element's
-// index in the arena. Every collective and the shard use this order, so they produce the same bits
-// for all buckets, transports and timings. Block b, of this number of elements, is summed from rank
-// (b + 1) mod n upwards, wrapping around after rank n - 1.
+// index in the arena. The shard and every collective that promises equal bits use this order, so
+// they produce the same bits for all buckets, transports and timings. The arena is divided into
+// blocks of kBlockElements elements. The sum of block b starts at rank (b + 1) mod n and continues
+// upwards, with rank 0 after rank n - 1.
 inline constexpr std::int64_t kBlockElements = 16384;
 
-// Returns the rank of the first addend of arena element `index`, of n ranks. A negative index,
-// before the start of the arena, belongs to block -1, which starts at rank 0.
+// Returns the rank at which the sum of arena element `index` over n ranks starts. A negative index
+// lies before the start of the arena, in block -1 or a lower block; the sum of block -1 starts at
+// rank 0.
 constexpr int first_addend(std::int64_t index, int n) noexcept {
   const std::int64_t block =
       index >= 0 ? index / kBlockElements : -((-index + kBlockElements - 1) / kBlockElements);
@@ -28,19 +30,20 @@ constexpr int first_addend(std::int64_t index, int n) noexcept {
 // The functions that work on arrays. The arrays of a call must not overlap and need no alignment.
 struct SumKernels {
   // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
-  // all n ranks, wrapping around, from left to right, and stores the sum to all ranks.
+  // all n ranks in this order, with rank 0 after rank n - 1, and stores the sum in all ranks[i][e].
   void (*sum_to_all_f32)(float* const* ranks, int n, int first, std::int64_t begin,
                          std::int64_t count);
   void (*sum_to_all_bf16)(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,
                           std::int64_t count);
-  // Add an array to another, element by element: into = into + addend
+  // Add one array to another, element by element: into = into + addend.
   void (*add_f32)(float* into, const float* addend, std::int64_t count);
   void (*add_bf16)(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count);
   // Convert to the nearest bf16, and back. `words`: [count] bf16 at any address.
   void (*to_bf16)(void* words, const float* from, std::int64_t count);
   void (*from_bf16)(float* into, const void* words, std::int64_t count);
-  // Converts from + error to bf16, and sets `error` to what the rounding took away; to 0 for an
-  // infinity or NaN, which would spoil every later sum.
+  // Converts from + error to bf16 and sets `error` to the rounding error, that is from + error
+  // minus the bf16 value. If the value is infinite or NaN, `error` becomes 0, since it would make
+  // every later sum NaN.
   void (*to_bf16_with_error)(void* words, const float* from, float* error, std::int64_t count);
 };
 
@@ -54,7 +57,7 @@ namespace v4 {
 extern const SumKernels kSumKernels;
 }
 
-// Returns the sums compiled for `isa`, which this machine must support.
+// Returns the functions compiled for `isa`, which this machine must support.
 const SumKernels& sum_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

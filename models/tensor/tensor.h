@@ -21,7 +21,8 @@ std::string to_string(const Shape& shape);               // such as "[64, 28, 28
 class Tensor {
  public:
   Tensor() = default;
-  // A view that starts at `offset_bytes` of `memory`. Throws ShapeError when it does not fit.
+  // Makes a view that starts at `offset_bytes` of `memory`. Throws ShapeError when the view does
+  // not fit into the memory.
   Tensor(std::shared_ptr<Buffer> memory, std::size_t offset_bytes, Shape shape, DType dtype);
 
   const Shape& shape() const noexcept { return shape_; }
@@ -31,12 +32,14 @@ class Tensor {
 
   // Returns the memory of the tensor's elements. Host code must not dereference addresses on a GPU.
   std::span<std::byte> bytes() const;
-  // Return the tensor's elements. Throw ShapeError unless it is on the host and has this dtype.
+  // Return the tensor's elements. Throw ShapeError unless the tensor is on the host and has the
+  // dtype that the function's name says.
   std::span<float> f32() const;
   std::span<std::int32_t> i32() const;
   std::span<std::uint8_t> u8() const;
 
-  // Returns a view of the tensor's rows [begin, end). Throws ShapeError when they are out of range.
+  // Returns a view of the tensor's rows [begin, end), along its first axis. Throws ShapeError when
+  // the rows are out of range.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
   // Returns a view with another shape. Throws ShapeError when the counts of elements differ.
   Tensor reshaped(Shape shape) const;
@@ -51,7 +54,7 @@ class Tensor {
 
 // Returns a tensor in new, zeroed host memory. Throws OutOfMemoryError.
 Tensor make_host_tensor(Shape shape, DType dtype);
-// Returns a tensor in memory of make_sparse_host_buffer(). Throws OutOfMemoryError.
+// Returns a tensor in memory made by make_sparse_host_buffer(). Throws OutOfMemoryError.
 Tensor make_sparse_host_tensor(Shape shape, DType dtype);
 
 }  // namespace syncopate

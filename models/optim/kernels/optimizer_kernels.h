@@ -1,7 +1,8 @@
 // The update rules as plain loops, compiled once per instruction set, and the constants of one
-// step. Every operation is an exactly rounded f32 operation and none is contracted, so the bits do
-// not depend on the slicing or the instruction set. optimizer.cc calls the loops; it computes the
-// constants in double precision first. CUDA kernels use the same constants.
+// step. All operations are exactly rounded f32 operations, and none are contracted to fused
+// multiply-adds, so the bits do not depend on the slicing or the instruction set. optimizer.cc
+// computes the constants in double precision and calls the loops. CUDA kernels use the same
+// constants.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct SgdConstants {
 };
 
 struct AdamConstants {
-  float weight_decay;  // times the value, is added to the gradient
-  float value_scale;   // multiplies the value first: 1 - learning rate * decoupled decay
+  float weight_decay;  // weight_decay * value is added to the gradient
+  float value_scale;   // the value is first multiplied by this: 1 - learning rate * decoupled decay
   float beta1;
   float beta2;
   float one_minus_beta1;
@@ -37,7 +38,7 @@ struct UpdateConstants {
   UpdateRule rule = UpdateRule::kSgd;
   SgdConstants sgd{};    // for kSgd, kMomentum and kNesterov
   AdamConstants adam{};  // for kAdam
-  // Afterwards average += average_rate * (value - average); 0: there is no average.
+  // After the update, average += average_rate * (value - average). 0: there is no average.
   float average_rate = 0.0F;
 };
 
