@@ -1,4 +1,4 @@
-// The CPUs that a process may use, and dividing them among replicas or tasks.
+// Finds the CPUs that a process may use, and divides them among replicas or tasks.
 #pragma once
 
 #include <sched.h>
@@ -7,11 +7,12 @@
 
 namespace syncopate {
 
-// Returns the CPUs the calling thread may run on, ascending; never empty.
+// Returns the CPUs that the calling thread may run on, in ascending order; never empty.
 std::vector<int> usable_cpus();
 
-// Returns share `part` (0-based) of `parts` contiguous, nearly equal shares of the CPUs. Returns
-// all CPUs when there are fewer CPUs than parts: two threads bound to one CPU would only wait.
+// Divides the CPUs into `parts` contiguous, nearly equal shares and returns share `part`, counted
+// from 0. Returns all CPUs when there are fewer CPUs than parts, because two threads bound to one
+// CPU would wait for each other.
 std::vector<int> cpu_share(const std::vector<int>& cpus, int part, int parts);
 
 cpu_set_t to_cpu_set(const std::vector<int>& cpus);

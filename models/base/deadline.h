@@ -24,13 +24,13 @@ class Deadline {
     return std::max(std::chrono::nanoseconds(0),
                     std::chrono::duration_cast<std::chrono::nanoseconds>(end_ - Clock::now()));
   }
-  // Returns the time left as the timeout argument of poll(2): rounded up, so that a loop does not
-  // spin through the last millisecond.
+  // Returns the time left as the timeout argument of poll(2). The time is rounded up, so that a
+  // loop around poll() does not spin during the last millisecond.
   int remaining_milliseconds() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(remaining()).count();
     return static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
   }
-  // Returns the whole timeout that after() got, for error messages.
+  // Returns the timeout that was passed to after(), for error messages.
   std::chrono::nanoseconds timeout() const { return timeout_; }
 
  private:

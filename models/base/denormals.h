@@ -1,6 +1,6 @@
-// Denormal floating-point numbers, which are too small for a normal exponent, make an operation
-// about a hundred times slower. They arise in every long training run: an optimizer's averages for
-// a unit that no longer learns decay into them.
+// Treats denormal floating-point numbers as zero. Denormals, which are too small for a normal
+// exponent, make an operation about a hundred times slower. They arise in every long training run:
+// when a unit no longer learns, an optimizer's averages for it decay to denormals.
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,8 @@
 namespace syncopate {
 
 // While this object lives, its thread treats denormal operands and results as zero (f32 and f64).
-// All code that computes values runs under it, so that a device and a shard give the same bits.
+// All code that computes values runs while such an object lives, so that a device and a shard give
+// the same bits.
 class FlushDenormals {
  public:
   FlushDenormals() noexcept : saved_(_mm_getcsr()) {

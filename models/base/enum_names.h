@@ -1,5 +1,5 @@
-// The names of enumerations, as flags, files and messages write them. If the values of an
-// enumeration have names, a function named_values() stands beside it:
+// The names of the values of enumerations in flags, files and messages. An enumeration with names
+// has a function named_values() in its namespace:
 //   enum class Transport : std::uint8_t { kAuto, kTcp };
 //   constexpr auto named_values(Transport) {
 //     return std::array{Named{"auto", Transport::kAuto}, Named{"tcp", Transport::kTcp}};
@@ -35,7 +35,7 @@ constexpr std::string_view name(Enum value) noexcept {
   return "";
 }
 
-// Returns the value of this name; nothing for an unknown name.
+// Returns the value with this name, or nullopt if there is none.
 template <HasNames Enum>
 constexpr std::optional<Enum> value_named(std::string_view name) noexcept {
   for (const Named<Enum>& row : named_values(Enum{})) {

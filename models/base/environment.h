@@ -1,4 +1,5 @@
-// The environment variables of a process as a value: `main` reads them once, tests make their own.
+// The environment variables of a process as a value. `main` reads them once; tests make an
+// Environment of their own.
 #pragma once
 
 #include <map>
@@ -18,10 +19,10 @@ class Environment {
   // Returns a copy of the environment variables this process was started with.
   static Environment of_process();
 
-  // Returns an environment variable: nullopt when it is unset, "" when it is set to an empty text.
+  // Returns the value of an environment variable; nullopt when the variable is unset.
   std::optional<std::string> get(std::string_view variable) const;
 
-  // Returns all environment variables, to start another process with.
+  // Returns all environment variables, for starting another process.
   const Variables& variables() const noexcept { return variables_; }
 
  private:

@@ -36,7 +36,8 @@ class FileError : public Error {
   using Error::Error;
 };
 
-// Thrown when a sample cannot be read, or too many: every task of a job would fail alike.
+// Thrown when a sample cannot be read, or when too many cannot be read. Every task of the job would
+// fail in the same way.
 class BadSampleError : public FileError {
   using FileError::FileError;
 };
@@ -78,8 +79,9 @@ class InternalError : public Error {
 // Throws InternalError, naming `what` and the line of the caller, unless `condition` holds.
 void check(bool condition, std::string_view what, SourceLocation where = SourceLocation::current());
 
-// Formats "open /x/y: No such file or directory" from an action, a path and a value of errno. For
-// EMFILE and EFBIG the text ends with the limit and the command that raises it.
+// Returns a text such as "open /x/y: No such file or directory" from an action, a path and a value
+// of errno. For EMFILE and EFBIG, the text also names the limit and the command that raises the
+// limit.
 std::string describe_errno(std::string_view action, std::string_view path, int error_number);
 
 }  // namespace syncopate

@@ -19,9 +19,8 @@ namespace syncopate {
 
 using Names = std::vector<std::string_view>;
 
-// The value of an enumeration with names (models/base/enum_names.h). The flag takes these names,
-// and
-// --help shows the name of the value as the default.
+// The target of a flag that sets an enumeration with names (models/base/enum_names.h). The flag
+// takes `names`, and `--help` shows `value` as the default.
 struct EnumTarget {
   Names names;
   std::string_view value;  // the name of the value before a flag is parsed
@@ -33,15 +32,15 @@ EnumTarget enum_target(Enum& value) {
           [&value](std::string_view text) { value = *value_named<Enum>(text); }};
 }
 
-// A whole number that is stored in another unit than the flag has.
+// The target of a flag with a whole number that is stored in another unit.
 struct ScaledTarget {
   std::int64_t* value;
-  std::int64_t unit;  // what 1 on the command line stands for
+  std::int64_t unit;  // 1 on the command line is stored as this number
 };
 
 // A FlagTarget says where the value of a flag is stored. A bool becomes true if the flag is given.
-// A time is in seconds on the command line. A function is called with the text, for each value of a
-// flag that may be repeated, and throws UsageError if it cannot read the text.
+// A time is given in seconds on the command line. A function is called with the text of the value,
+// once per occurrence if the flag may be repeated; it throws UsageError if it cannot read the text.
 using FlagTarget =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*,
                  std::filesystem::path*, std::optional<int>*, std::optional<std::int64_t>*,
@@ -49,12 +48,12 @@ using FlagTarget =
                  std::vector<std::string>*, EnumTarget, ScaledTarget,
                  std::function<void(const std::string&)>>;
 
-// Returns the value that is stored, as the command line takes it; nothing for an empty text or
-// list, a switch that is off and a function.
+// Returns the stored value as text for the command line. Returns nullopt for an empty text or list,
+// a bool that is false, and a function.
 std::optional<std::string> text_of(const FlagTarget& target);
 
-// Returns why a value is none of a flag's choices, and what to type; "" if it knows no more than
-// the choices.
+// A function that explains why `value` is not among a flag's choices and what to type instead. It
+// returns "" if it has nothing to add to the list of choices.
 using ExplainName = std::string (*)(std::string_view value);
 
 // FlagRules restrict the values of a flag. Callers name only the rules that apply, with designated
@@ -66,20 +65,20 @@ struct FlagRules {
   std::string default_text;     // describes the default; "" shows the target's value, if any
   std::optional<double> least;  // numbers below this limit are refused
   std::optional<double> most;   // numbers above this limit are refused
-  std::optional<double> above;  // numbers up to this limit are refused
-  std::string example;          // a value that the message for a refused number shows
-  // The texts that are accepted; empty accepts any text. "file:NET.json" accepts any text that
-  // begins with "file:".
+  std::optional<double> above;  // numbers below or equal to this limit are refused
+  std::string example;          // a valid value, shown in the message for a refused number
+  // The texts that are accepted; if empty, any text is accepted. "file:NET.json" accepts any text
+  // that begins with "file:".
   Names choices;
-  ExplainName explain = nullptr;  // is called for a value that is none of the choices
+  ExplainName explain = nullptr;  // called for a value that is not among the choices
   std::vector<std::string> excludes;
-  std::string needs;           // a flag that must be given too
+  std::string needs;           // another flag that must be given, too
   char separator = '\0';       // separates the elements of a vector
-  bool repeats = false;        // a vector collects the values of all occurrences
-  bool several_words = false;  // a vector takes all words up to the next flag
+  bool repeats = false;        // the flag may be repeated; a vector collects all values
+  bool several_words = false;  // the flag takes all words up to the next flag, for a vector
   bool required = false;
   bool hidden = false;  // the flag is left out of --help
-  std::string refusal;  // why the flag is an error; empty: it is none
+  std::string refusal;  // why giving the flag is an error; empty: it is allowed
 };
 
 // Returns the names in a table, such as the table of optimizers, as the choices of a flag.

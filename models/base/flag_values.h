@@ -10,22 +10,22 @@
 
 namespace syncopate {
 
-// Parses a time in seconds: "1ms", "250us", "2s" or "0.5" (seconds); 0 to 1e6 s. Throws UsageError
-// naming `flag`.
+// Parses a time of 0 to 1e6 s, such as "1ms", "250us", "2s" or "0.5" (seconds), and returns
+// seconds. Throws UsageError naming `flag`.
 double parse_seconds(const std::string& text, const std::string& flag);
 
-// Parses a positive rate in bytes per second: "1gbit", "100mbit", "10mb" (bytes). Throws UsageError
-// naming `flag`.
+// Parses a positive rate, such as "1gbit", "100mbit" or "10mb" (megabytes per second), and returns
+// bytes per second. Throws UsageError naming `flag`.
 double parse_rate(const std::string& text, const std::string& flag);
 
-// The values of a flag's list by field name.
+// The values of named fields, by name.
 using Fields = std::map<std::string, std::string, std::less<>>;
 
-// Parses a flag's list such as "worker=2,at=30s". Returns no fields for "", and nullopt when a part
-// lacks its "=" or a name occurs twice.
+// Parses a list of named fields, such as "worker=2,at=30s". Returns an empty map for "". Returns
+// nullopt when an entry has no "=" or a name occurs twice.
 std::optional<Fields> parse_fields(std::string_view text);
 
-// Returns the shortest text that reads back as this number: "0.001", "1e+300".
+// Returns the shortest text that parses back to exactly this number, such as "0.001" or "1e+300".
 std::string shortest_text(double number);
 std::string shortest_text(float number);
 

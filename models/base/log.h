@@ -7,7 +7,7 @@ namespace syncopate {
 
 enum class LogLevel { kInfo, kWarning, kError };
 
-// Writes one line. `launch` puts the role's name in front of the lines of each role.
+// Writes one line. `syncopate launch` prefixes each role's lines with the role's name.
 void log(LogLevel level, std::string_view message);
 
 }  // namespace syncopate

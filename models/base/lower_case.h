@@ -1,4 +1,5 @@
-// Text in lower case, and its words, for names that may be written in any case.
+// Converts names to lower case and splits them into words, for names that may be written in any
+// case.
 #pragma once
 
 #include <algorithm>

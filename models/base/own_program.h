@@ -7,11 +7,13 @@
 
 namespace syncopate {
 
-// Returns the absolute path of the program's file. Throws FileError if the kernel does not tell.
+// Returns the absolute path of the program's file. Throws FileError if the kernel does not provide
+// the path.
 std::filesystem::path own_file();
 
-// Returns the absolute path that starts this program again: its file, or in a bundle, where the
-// file is programs/NAME, the script bin/NAME. Throws FileError as own_file() does.
+// Returns the absolute path of the file to execute in order to start this program again. This is
+// own_file(), except in a bundle: there, own_file() is programs/NAME, and the path is that of the
+// script bin/NAME. Throws FileError as own_file() does.
 std::filesystem::path own_program();
 
 }  // namespace syncopate

@@ -10,14 +10,16 @@
 
 namespace syncopate {
 
-// A ReplacingFile is used by one thread at a time. Every function throws FileError.
+// Writes the new contents of one file. Used by one thread at a time. Every function throws
+// FileError.
 class ReplacingFile {
  public:
   // The name of the temporary file is the path, this suffix and the process id.
   static constexpr const char* kTemporarySuffix = ".tmp";
 
-  // A link to a file stays, and the file behind it is replaced; a device or a folder is refused.
-  // Throws UsageError, too, if a running job writes the file.
+  // Opens the temporary file. If `path` is a symbolic link, the file that it points to will be
+  // replaced. Throws FileError if `path` is a device or a folder. Throws UsageError if a running
+  // job writes the file.
   explicit ReplacingFile(std::filesystem::path path);
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
@@ -26,7 +28,7 @@ class ReplacingFile {
 
   // Appends bytes to the temporary file.
   void write(std::span<const std::byte> bytes);
-  // Syncs the temporary file and renames it to the path that it replaces.
+  // Syncs the temporary file and renames it to `path`.
   void commit();
 
  private:

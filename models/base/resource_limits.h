@@ -1,5 +1,5 @@
-// What the cgroups of this process allow it: containers and batch systems set limits there that
-// the affinity of its threads does not show.
+// The limits that cgroups set for this process. Containers and batch systems limit CPU time, memory
+// and threads by cgroups, which CPU affinity does not show.
 // Source: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1 of Linux: cpu.max,
 // cpu.cfs_quota_us, memory.max, memory.limit_in_bytes, memory.swap.max,
 // memory.memsw.limit_in_bytes, memory.events, memory.oom_control, pids.max.
@@ -13,46 +13,50 @@
 
 namespace syncopate {
 
-// Returns how many CPUs' time the process may use at once; nothing without a limit. The files of
-// the system are below `root`, as in all functions here.
+// Returns the CPU time that the process may use, in CPUs (1.5: 1.5 s per second); nullopt without a
+// limit. root: here and below, the root of the file system, for tests.
 std::optional<double> cgroup_cpus(const std::filesystem::path& root = "/");
 
-// Returns the swap space that the process can still use, in bytes: what the machine has free, or
-// what its cgroups leave.
+// Returns the swap space that the process can still use, in bytes: the smaller of the machine's
+// free swap space and what the cgroups leave.
 std::int64_t free_swap(const std::filesystem::path& root = "/");
 
-// Returns the memory that the process can still get, in bytes: the machine's free memory, with
-// caches that it can drop, or what its cgroups leave. 0 when unknown.
+// Returns the memory that the process can still get, in bytes: the smaller of the machine's
+// available memory, which includes caches that the kernel can drop, and what the cgroups leave. 0
+// when unknown.
 std::int64_t available_memory(const std::filesystem::path& root = "/");
 
-// Returns the memory that the processes of the machine, or of the tightest cgroup of this process,
-// can have together, in bytes, with swap space. 0 when unknown.
+// Returns the memory and swap space that the machine has, or that the cgroups of this process allow
+// if that is less, in bytes. All processes of the machine or the cgroup share it. 0 when unknown.
 std::int64_t total_memory(const std::filesystem::path& root = "/");
 
-// The tightest memory limit of the cgroups: the one that leaves least. Nothing without a limit.
+// A memory limit of a cgroup.
 struct MemoryLimit {
   std::int64_t bytes = 0;
-  std::int64_t used_bytes = 0;  // without the pages of files that the kernel can drop
+  std::int64_t used_bytes = 0;  // excluding pages of files that the kernel can drop
 };
+// Returns the memory limit of the cgroups that leaves least memory; nullopt without a limit.
 std::optional<MemoryLimit> cgroup_memory(const std::filesystem::path& root = "/");
 
-// Returns the least limit of the cgroups on processes and threads; nothing without one.
+// Returns the lowest limit of the cgroups on the number of processes and threads; nullopt without a
+// limit.
 std::optional<std::int64_t> cgroup_threads(const std::filesystem::path& root = "/");
 
-// Returns how many processes the kernel has ended for want of memory, in the memory cgroup of this
-// process or, where it has none, on the machine.
+// Returns how many processes the kernel has ended for lack of memory in the memory cgroup of this
+// process, or on the machine if the process has no memory cgroup.
 std::int64_t count_memory_kills(const std::filesystem::path& root = "/");
 
-// How many CPUs the process can keep busy, and which limit says so.
+// How many CPUs the process can keep busy, by affinity and by CPU quota.
 struct CpuLimits {
-  int affinity = 1;             // the CPUs that the calling thread may run on
-  std::optional<double> quota;  // CPUs' time of the tightest cgroup; nothing without a quota
+  int affinity = 1;  // the CPUs that the calling thread may run on
+  // Cgroup_cpus(): the lowest CPU quota of the cgroups; nullopt without a quota.
+  std::optional<double> quota;
 
-  // Returns the quota rounded up, so that its fraction is used too: at least 1, and very many
-  // without a quota.
+  // Returns the quota rounded up, so that a fraction of a CPU is used, too. At least 1; a very
+  // large number without a quota.
   int of_quota() const noexcept;
-  // Returns the smaller of `affinity` and of_quota(). All code that needs a number of CPUs uses
-  // this one.
+  // Returns the smaller of `affinity` and of_quota(). All code that needs the number of CPUs calls
+  // usable().
   int usable() const noexcept { return std::min(affinity, of_quota()); }
   bool is_lowered_by_quota() const noexcept { return usable() < affinity; }
 };

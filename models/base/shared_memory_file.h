@@ -1,6 +1,7 @@
-// Memory shared between processes: an anonymous file (memfd), its mapping, and waiting on a word of
-// it. Other processes get its descriptor and map it, too. The kernel frees the memory when the last
-// process that maps it ends, however it ends; the size limit of /dev/shm does not apply.
+// Memory shared between processes: an anonymous file (memfd), its mapping, and waiting for a change
+// of a word in it. Other processes receive the file's descriptor and map the file, too. The kernel
+// frees the memory when the last process that maps it exits or is killed. The size limit of
+// /dev/shm does not apply.
 #pragma once
 
 #include <atomic>
@@ -13,12 +14,12 @@
 
 namespace syncopate {
 
-// Rounds a size up to whole huge pages (2 MiB), which large mappings ask for.
+// Rounds a size up to a multiple of the size of a huge page (2 MiB), which large mappings use.
 std::size_t whole_huge_pages(std::size_t size_bytes) noexcept;
 
-// Creates a zeroed shared memory file and seals its size: a process that maps it cannot be killed
-// by another process that truncates it. `purpose`, here and below, names the contents in error
-// messages ("gradients"). Throws OutOfMemoryError, FileError.
+// Creates a zeroed shared memory file and seals its size. Another process can therefore not
+// truncate the file, which would kill the processes that map it. purpose: here and below, the name
+// of the contents in error messages, such as "gradients". Throws OutOfMemoryError, FileError.
 FileDescriptor make_shared_memory_file(std::size_t size_bytes, std::string_view purpose);
 
 // Returns whether the kernel refuses every attempt to make the shared memory file smaller.
@@ -44,17 +45,17 @@ class SharedMapping {
   std::size_t size_bytes_;
 };
 
-// Allocates the pages of bytes [begin, begin + size) now. Without this call, a machine without free
-// memory ends the process with SIGBUS at the first write; here lack of memory is an error. The
-// pages are placed near the CPU of the first process that reserves them. `file` is the descriptor
-// of `mapping`. Throws OutOfMemoryError, FileError.
+// Allocates the pages of bytes [begin, begin + size) now, so that lack of memory is an error.
+// Without this call, lack of memory would end the process with SIGBUS at the first write to a page.
+// The pages are placed near the CPU of the first process that reserves them. `file` is the
+// descriptor of `mapping`. Throws OutOfMemoryError, FileError.
 void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, std::size_t size,
                    std::string_view purpose);
 
-// Sleeps until the word in shared memory is woken, no longer holds `expected`, or `timeout` has
-// passed. The call may also return early, so the caller checks the word again. The word may be
-// changed by other threads or by other processes that map its page (std::atomic::wait works inside
-// one process only and has no timeout). Source: futex(2).
+// Sleeps until futex_wake_all() is called for the word, or `timeout` has passed. Returns
+// immediately if the word does not hold `expected`. The call may also return early, so the caller
+// checks the word again. The word may be changed by other threads or by other processes that map
+// its page (std::atomic::wait works inside one process only and has no timeout). Source: futex(2).
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::nanoseconds timeout) noexcept;
 

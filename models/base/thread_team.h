@@ -19,7 +19,8 @@ namespace syncopate {
 class ThreadTeam {
  public:
   // `count`, the number of threads, includes the caller of run(). Threads are named
-  // "<name>-<member>". Throws UsageError when the system starts fewer; the message says how many.
+  // "<name>-<member>". Throws UsageError when the system does not start all threads; the message
+  // says how many it started.
   ThreadTeam(int count, std::string name);
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -28,12 +29,13 @@ class ThreadTeam {
   int count() const noexcept { return count_; }
 
   // Calls task(member) on every thread of the team, member 0 on the calling thread, and returns
-  // when all calls have returned. When a call throws, its thread calls `on_failure` immediately,
-  // the other members are released from their barriers, and run() rethrows the first exception.
+  // when all calls have returned. When a call of task() throws, its thread immediately calls
+  // on_failure(exception), and the other members no longer wait at barriers. run() then rethrows
+  // the first exception.
   void run(const std::function<void(int member)>& task,
            const std::function<void(std::exception_ptr)>& on_failure = {});
 
-  // A barrier: called inside run() by every member; returns when all members have called it.
+  // A barrier. Called by every member inside run(); returns when all members have called it.
   void barrier();
 
  private:
@@ -49,7 +51,8 @@ class ThreadTeam {
   const std::function<void(int)>* task_ = nullptr;
   const std::function<void(std::exception_ptr)>* on_failure_ = nullptr;
   std::atomic<std::uint32_t> generation_{0};  // incremented to start a run
-  std::atomic<std::uint32_t> running_{0};     // members other than 0 that have not finished
+  std::atomic<std::uint32_t> running_{
+      0};  // number of members, other than member 0, that have not finished
   std::atomic<std::uint32_t> arrived_{0};
   std::atomic<std::uint32_t> phase_{0};  // incremented when a barrier opens
   std::atomic<bool> failed_{false};

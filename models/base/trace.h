@@ -1,8 +1,8 @@
 // Records what the threads of a process do and when (--trace), as a Chrome trace; ui.perfetto.dev
 // and chrome://tracing show it. Strategies, the train loops and the readers of the input record
 // their spans here.
-// Source: "Trace Event Format" (Google), the form of a JSON array. Its closing bracket may be
-// missing.
+// Source: "Trace Event Format" (Google), in the form of a JSON array, which needs no closing
+// bracket.
 #pragma once
 
 #include <array>
@@ -19,13 +19,14 @@
 
 namespace syncopate {
 
-// The kind of a span. The event of a span has the name of its kind.
+// The kinds of spans. The name of a kind is the name of its events in the file.
 enum class TraceKind : std::uint8_t {
-  kStep,           // a whole step of a replica
-  kInput,          // a replica waits for its batch, or a reader makes a batch
-  kForward,        // on a GPU, the time that the host takes to start the work
-  kBackward,       // as kForward
-  kCommunication,  // a replica sends gradients or waits for sums or values, a stage for another
+  kStep,      // a whole step of a replica
+  kInput,     // a replica waits for its batch, or a reader makes a batch
+  kForward,   // on a GPU: only the time in which the host starts the work
+  kBackward,  // on a GPU: as for kForward
+  // A replica sends gradients or waits for sums or values, or a stage waits for another stage.
+  kCommunication,
   kUpdate,
   kEvaluation,
   kCheckpoint,
@@ -33,15 +34,16 @@ enum class TraceKind : std::uint8_t {
 
 class Trace;
 
-// Records the spans of one thread, which alone uses it.
+// Records the spans of one thread. Only this thread uses the object.
 class TraceThread {
  public:
   using Clock = std::chrono::steady_clock;
 
   TraceThread(Trace& trace, int id) : trace_(trace), id_(id) {}
 
-  // Records one span. number: of the step, the batch or the micro-batch; -1: none. Spans of a
-  // thread may nest, but not overlap otherwise. Spans shorter than 1 us are left out.
+  // Records one span. number: the number of the step, the batch or the micro-batch; -1: none. Spans
+  // of a thread may be nested, but must not overlap otherwise. Spans shorter than 1 us are left
+  // out.
   void add(TraceKind kind, Clock::time_point begun, Clock::time_point ended, std::int64_t number);
 
  private:
@@ -61,21 +63,22 @@ class TraceThread {
   Clock::time_point written_ = Clock::now();
 };
 
-// The trace of one process, a file that is written while the process runs: whenever 256 spans of a
-// thread are in memory, or the first of them is a second old. Thread-safe. A process that is killed
-// leaves whole events, and a disk that becomes full ends the trace with a warning.
+// The trace file of one process, written while the process runs. The spans of a thread are written
+// when there are 256 in memory, or when a span ends more than a second after the last write. If the
+// process is killed, the file ends with a complete event. If the disk becomes full, the trace ends
+// with a warning. Thread-safe.
 class Trace {
  public:
-  // Opens the file and writes its first events, so that a full disk is found at the start. task:
-  // number of this task in its job. Throws FileError naming --trace.
+  // Opens the file and writes its first events, so that a full disk is noticed at the start. task:
+  // the number of this task in its job. Throws FileError naming --trace.
   Trace(std::filesystem::path path, int task, std::string_view task_name);
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
-  // Writes the end of the file. No thread may record any more.
+  // Writes the end of the file. No thread may record a span during or after this call.
   ~Trace();
 
-  // Returns the record of a thread, which lives as long as the trace. A thread that replaces an
-  // ended one has its id and name.
+  // Returns the recorder of the thread with this id; it lives as long as the trace. A thread that
+  // replaces a thread that has ended uses the same id and name.
   TraceThread& thread(int id, std::string_view name);
 
  private:
@@ -97,17 +100,19 @@ class Trace {
 
   const std::filesystem::path path_;
   const int task_;
-  const std::chrono::nanoseconds since_1970_;  // what is added to a time of TraceThread::Clock
+  const std::chrono::nanoseconds
+      since_1970_;  // added to a time of TraceThread::Clock to get the time since 1970
 
   std::mutex mutex_;  // guards all members below
   FileDescriptor file_;
   std::string text_;      // not yet in the file
-  std::size_t size_ = 0;  // bytes of the file and of `text_`
+  std::size_t size_ = 0;  // bytes in the file and in text_ together
   bool has_failed_ = false;
   std::map<int, std::unique_ptr<TraceThread>> threads_;
 };
 
-// Records its own lifetime as a span of the thread that made it. thread: null records nothing.
+// Records its own lifetime as a span of `thread`, which must be the calling thread. If `thread` is
+// null, records nothing.
 class Span {
  public:
   Span(TraceThread* thread, TraceKind kind, std::int64_t number = -1)
@@ -127,11 +132,12 @@ class Span {
   TraceThread::Clock::time_point begun_;
 };
 
-// Throws what Trace() throws if it cannot open the file. Leaves no file behind and changes none.
+// Throws what Trace() throws if the file cannot be opened. Leaves no new file behind and changes no
+// existing file.
 void check_trace_file(const std::filesystem::path& path);
 
-// Returns the file of a task's trace: `path` in a job of one task, else with the number of the task
-// before the extension, such as run.3.json.
+// Returns the path of a task's trace file. In a job with one task this is `path`; otherwise the
+// number of the task is inserted before the extension, such as run.3.json.
 std::filesystem::path trace_file(const std::filesystem::path& path, int task, int tasks);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// The single owner of a C handle, such as a file descriptor or a oneDNN primitive. It closes the
-// handle exactly once, also when an exception is thrown.
+// The only owner of a C handle, such as a file descriptor or a oneDNN primitive. The owner closes
+// the handle exactly once, even when an exception is thrown.
 #pragma once
 
 #include <utility>

@@ -34,7 +34,8 @@ class NodeReader {
   std::string located(const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
   // Reads the name of the operation into op_ and returns the operation's row. Returns null if no
-  // operation of texts has this name. expected: what a message names if the field is missing.
+  // operation of texts has this name. expected: what "op" should be, for the message if it is
+  // missing.
   const OperationRow* read_op(const char* expected);
   // Throws UsageError if the node has a field that is neither one of these nor one that all nodes
   // have.
