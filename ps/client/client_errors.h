@@ -1,4 +1,4 @@
-// The exceptions of ps::Client that do not mean a failure of the job. The training loop catches
+// Exceptions of ps::Client that do not mean that the job has failed. The training loop catches
 // them.
 #pragma once
 
@@ -30,7 +30,8 @@ class SnapshotWithdrawn : public Error {
   SnapshotWithdrawn() : Error("a server that held a part of the snapshot has ended") {}
 };
 
-// Thrown when the job ended well before this worker was accepted: there is nothing left to train.
+// Thrown when the job ended successfully before this worker was accepted: there is nothing left to
+// train.
 class JobOver : public PeerError {
  public:
   using PeerError::PeerError;

@@ -17,7 +17,7 @@
 
 namespace syncopate::ps {
 
-// The type of the exception that a client's failure becomes: PeerError, UsageError or JobOver.
+// The type of the exception that reports a client's failure: PeerError, UsageError or JobOver.
 enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
 
 struct ClientState {
@@ -44,12 +44,12 @@ struct ClientState {
   std::optional<RunPosition> start;
   // Counts how often the shards went back to an earlier step.
   int roll_backs = 0;
-  int roll_backs_known = 0;      // roll_backs as of the last Client::resume() or wait_start()
+  int roll_backs_known = 0;      // value of roll_backs at the last Client::resume() or wait_start()
   bool is_rolling_back = false;  // shard 0 has not sent Start since the last roll-back
 
   // The state of variables and requests.
   std::vector<Bucket> buckets;
-  int requests_open = 0;  // of write_variables() and read_snapshot()
+  int requests_open = 0;  // number of unanswered requests of write_variables() and read_snapshot()
   std::optional<wire::StepSumsT> sums;
   std::vector<float> statistics;  // the answer of read_snapshot_state()
   Client::Traffic traffic;
@@ -57,17 +57,18 @@ struct ClientState {
   // The state of the job: batches, assignments and exchanges.
   std::deque<SampleRange> leases;
   std::vector<SampleRange>
-      leased_batches;  // batches returned by next_lease(); their step is not answered
+      leased_batches;  // batches returned by next_lease() whose step has not been answered
   bool leases_finished = false;
   bool wants_lease = false;  // a caller waits for a batch
   wire::JobStatusT status;
   std::deque<wire::AssignmentT> assignments;
   std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
   bool is_assignment_done = false;
-  std::vector<double> rules;  // that the assignment left, in case its end must be sent again
+  // Rules passed to complete_assignment(), in case AssignmentDone must be sent again.
+  std::vector<double> rules;
   bool finished = false;
-  std::uint64_t round = 0;                                      // of the last Client::exchange()
-  std::optional<wire::ExchangeT> open_exchange;                 // not answered yet
+  std::uint64_t round = 0;                       // number of the last Client::exchange()
+  std::optional<wire::ExchangeT> open_exchange;  // not answered yet
   std::map<std::uint64_t, std::vector<std::string>> exchanged;  // answers by round
 
   // The functions of ClientState, except fail(), require the mutex.
@@ -78,10 +79,10 @@ struct ClientState {
     throw PeerError(*failure);
   }
 
-  // Returns whether the shards rolled back and the callers of the client do not know yet.
+  // Returns whether the shards have rolled back and the client's callers have not been told yet.
   bool is_stale() const { return roll_backs != roll_backs_known; }
 
-  // Throws RolledBack if is_stale(), as soon as the step to continue from is known.
+  // If is_stale(), waits until the step to continue from is known and throws RolledBack.
   void require_current(std::unique_lock<std::mutex>& lock) {
     if (!is_stale()) return;
     changed.wait(lock, [&] { return failure.has_value() || !is_rolling_back; });
@@ -100,8 +101,8 @@ struct ClientState {
     changed.notify_all();
   }
 
-  // Returns when `done` returns true. Throws when the client has failed or the shards went back.
-  // The wait needs no deadline: the I/O thread notices a peer that is gone and calls fail().
+  // Waits until `done` returns true. Throws if the client has failed or the shards have rolled
+  // back. The wait needs no deadline: the I/O thread notices a peer that is gone and calls fail().
   template <typename Done>
   void wait(std::unique_lock<std::mutex>& lock, const Done& done) {
     changed.wait(lock, [&] { return failure.has_value() || is_stale() || done(); });

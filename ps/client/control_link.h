@@ -19,10 +19,9 @@ class ControlLink {
  public:
   ControlLink(ClientState& state, const ClientOptions& options);
 
-  // Sends the message to shard 0, once that has accepted this worker.
+  // Sends the message to shard 0 once shard 0 has accepted this worker.
   void send(wire::MessageT message);
-  // The received messages that concern the shard links too. IoThread handles the members in this
-  // order.
+  // The received messages that IoThread must handle, in the order of the members.
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // the number of the snapshot rolled back to
     std::optional<std::vector<wire::ServerAddressT>> addresses;
@@ -34,14 +33,14 @@ class ControlLink {
   Changes process_events();
   // Fails the client when shard 0 is lost.
   void check_timeouts();
-  // Restarts a running timeout after `suspended`: the I/O thread did not run during this time.
+  // Restarts a running timeout because the I/O thread did not run for the time `suspended`.
   void extend_deadlines(std::chrono::nanoseconds suspended);
-  // Returns the descriptors of the link's only socket: when one is readable, process_events() is
+  // Returns the descriptors of the link's socket. When one of them is readable, process_events() is
   // due.
   std::vector<int> descriptors() const { return socket_.descriptors(); }
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
-  // Returns the incarnation of server 0 named in the last RollBack message; 0: none was received.
+  // Returns the incarnation of server 0 in the last RollBack message; 0 if none was received.
   std::uint32_t roll_back_incarnation() const noexcept { return roll_back_incarnation_; }
 
  private:
@@ -53,7 +52,8 @@ class ControlLink {
 
   ClientState& state_;
   const ClientOptions& options_;
-  // A context of its own: heartbeats do not wait for the thread that moves values and gradients.
+  // The link has a ZeroMQ context of its own, so that heartbeats do not wait for the ZeroMQ thread
+  // that moves values and gradients.
   wire::Context context_;
   wire::HeartbeatSocket socket_;
   std::vector<wire::MessageT> unsent_;  // held back until this worker is welcome

@@ -1,5 +1,6 @@
 // A client's I/O thread. The thread owns the sockets: the control link to shard 0 and a data link
-// to every shard. Callers queue messages and requests for it; results go to ClientState.
+// to every shard. Callers queue messages and requests for the thread; the thread writes results to
+// ClientState.
 #pragma once
 
 #include <cstdint>
@@ -43,14 +44,14 @@ class IoThread {
 
  private:
   void run(const std::stop_token& stop);
-  // Handles what has happened at the readable descriptors with this number.
+  // Handles the events of the readable descriptors that are registered under this number.
   void process_events(std::uint32_t number);
   void check_timeouts();
   void process_queues();
-  // Returns whether a request was made before a roll-back, or reads a snapshot that this worker is
-  // no longer assigned to.
+  // Returns whether the request was made before the last roll-back, or reads a snapshot to which
+  // this worker is no longer assigned. Such requests are dropped.
   bool is_void(const OutgoingRequest& outgoing);
-  // Sends the message to shard 0, and remembers what must be repeated if the connection breaks.
+  // Sends the message to shard 0. Stores messages that must be sent again if the connection breaks.
   void send_and_remember(wire::MessageT message);
   void send_ready();
   void send_unanswered_again();
@@ -62,8 +63,8 @@ class IoThread {
   const ClientOptions& options_;
   ClientState& state_;
   wire::Context context_{wire::io_threads_for(usable_cpu_count())};
-  ReadableSet readable_;              // the number of a shard's descriptors is the shard's
-  Mailbox<wire::MessageT> messages_;  // for shard 0
+  ReadableSet readable_;  // a shard's descriptors are registered under the shard's index
+  Mailbox<wire::MessageT> messages_;                // for shard 0
   Mailbox<std::vector<OutgoingRequest>> requests_;  // for all shards
   // Members that only the I/O thread uses.
   ControlLink control_;
@@ -73,7 +74,8 @@ class IoThread {
   bool must_send_ready_ = false;  // after a roll-back: Ready is due once all shards have answered
   bool awaits_start_ = false;
   std::uint64_t sequence_at_roll_back_ = 0;
-  // Messages to repeat when the control connection broke: shard 0 may not have received them.
+  // Messages to send again after the control connection broke, since shard 0 may not have received
+  // them.
   std::optional<wire::InitialisedT> initialised_;
   std::optional<wire::StopRequestT> stop_request_;
   bool is_leaving_ = false;

@@ -1,5 +1,6 @@
-// The requests to one shard that are not answered yet. The queue decides which may be sent now: in
-// the order of the calls, within the bytes that the shard grants (PROTOCOL.md, Credit).
+// The requests to one shard that are not answered yet. The queue decides which requests may be sent
+// now. They are sent in the order of the calls, within the bytes that the shard grants
+// (ps/wire/PROTOCOL.md, Credit).
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,18 @@
 
 namespace syncopate::ps {
 
-// A request to a shard. Its memory is borrowed until the answer. The memory of kWrite and
-// kReadSnapshot is borrowed only until the client fails, and is used with ClientState::mutex held.
+// A request to a shard. The spans `payload` and `answer` are borrowed until the request is
+// answered. For kWrite and kReadSnapshot they are borrowed only until the client fails, if that is
+// earlier, and are used with ClientState::mutex locked.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
   int bucket = 0;  // -1: the request is for the running statistics
   wire::MessageT message;
-  std::vector<std::span<const std::byte>> payload;  // of the request: frames behind the header
+  std::vector<std::span<const std::byte>> payload;  // frames of the request after the header
   std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
-  std::int64_t credit_bytes = 0;                    // credit it takes, unless memory is shared
+  // Credit that the request takes unless the shard maps this worker's memory.
+  std::int64_t credit_bytes = 0;
 };
 
 inline std::int64_t size_of(const wire::BucketPlace& place) { return place.end() - place.begin(); }
@@ -48,13 +51,14 @@ class RequestQueue {
 
   // Adds a request. Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // Called when the connection to the shard is up. `credit`: the most bytes of unanswered requests.
-  // `uses_segment`: the shard maps this worker's shared memory.
+  // Called when the connection to the shard is up. `credit` is the most bytes that unanswered
+  // requests may have. `uses_segment` says whether the shard maps this worker's shared memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
   // Called when the connection is lost: all open requests must be sent again.
   void end_connection();
   void clear();
-  // Removes read requests for snapshots other than `snapshot`: they will not be answered.
+  // Removes requests that read snapshots other than `snapshot`, because the shard will not answer
+  // them.
   void drop_snapshot_reads_except(std::uint64_t snapshot);
 
   // Returns the requests that may be sent now and marks them as sent. The returned pointers are
@@ -62,12 +66,13 @@ class RequestQueue {
   std::vector<OpenRequest*> take_sendable();
   // Returns the open request of this key, or null when no such request is open and sent.
   OpenRequest* find_sent(Key key);
-  // Called when the shard has lost the request: it is the next request to be sent.
+  // Called when the shard does not know the request. The request becomes the next one to be sent.
   void send_again(OpenRequest& open);
-  // Called when the frames of the request have left the shard's receive queue.
+  // Gives back the request's credit. Called when the shard has taken the request's frames out of
+  // its receive queue.
   void return_credit(OpenRequest& open);
   void finish(Key key);
-  // Returns requests that were sent too long ago without an answer, and restarts their timeouts.
+  // Returns sent requests whose answer is overdue, and restarts their timeouts.
   std::vector<OpenRequest*> take_overdue();
 
  private:

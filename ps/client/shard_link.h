@@ -1,5 +1,5 @@
-// A worker's data connection to one shard: the greeting, credit, open requests, and sending
-// requests again when the connection broke or the shard was started again.
+// A worker's data connection to one shard: the greeting, credit, open requests, and how requests
+// are sent again after the connection broke or the shard was restarted.
 #pragma once
 
 #include <chrono>
@@ -24,17 +24,20 @@ namespace syncopate::ps {
 // A ShardLink is used by the I/O thread only.
 class ShardLink {
  public:
-  // The link's descriptors are in `readable` under the shard's number. References are kept.
+  // Registers the link's descriptors in `readable` under the number `shard`. The link keeps all
+  // references.
   ShardLink(wire::Context& context, ReadableSet& readable, ClientState& state,
             const ClientOptions& options, int shard);
 
-  // Sets the shard's address; incarnation 0: it is away. `worker_incarnation` is this worker's.
+  // Sets the shard's address; an address with incarnation 0 means that the shard is away.
+  // `worker_incarnation` is the incarnation of this worker.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void send(ShardRequest request);
-  // Rolls back: all open requests are void, and so are pushes up to `sequence`. The link connects
-  // again when set_address() is called.
+  // Rolls back: drops all open requests. Pushes up to `sequence` will not be answered any more. The
+  // link connects again when set_address() is called.
   void roll_back(std::uint64_t sequence);
-  // Drops reads of snapshots other than `snapshot`, which will not be answered.
+  // Drops requests that read snapshots other than `snapshot`, because the shard will not answer
+  // them.
   void drop_snapshot_reads_except(std::uint64_t snapshot) {
     requests_.drop_snapshot_reads_except(snapshot);
   }
@@ -44,7 +47,8 @@ class ShardLink {
   // Asks the shard about overdue pushes, and sends overdue pulls, writes and reads of snapshots
   // again. Connects again, or fails the client, when the shard was silent for too long.
   void check_timeouts();
-  // Ignores silence of the shard during `suspended`: this process did not run then.
+  // Called when this process did not run for the time `suspended`. This time does not count as
+  // silence of the shard.
   void extend_deadlines(std::chrono::nanoseconds suspended);
 
  private:
@@ -54,7 +58,7 @@ class ShardLink {
   void disconnect();
   void send_hello();
   void send_sendable();
-  // Sends a message of this connection's session.
+  // Sends a message with the session token of this connection.
   void send_message(wire::MessageT message);
   void send_request(ShardRequest& request);
   void send_pulls(const std::vector<const ShardRequest*>& requests);
@@ -66,7 +70,7 @@ class ShardLink {
   // SnapshotValues.
   void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void start_answer_timeout();
-  // Fails the client: its connection to the shard has been broken for too long.
+  // Fails the client because its connection to the shard has been broken for too long.
   void fail_disconnected(const std::string& reason);
 
   wire::Context& context_;
@@ -77,7 +81,8 @@ class ShardLink {
   const SumKernels& sums_;
   wire::ServerAddressT address_;
   std::uint32_t worker_incarnation_ = 0;
-  std::map<int, std::uint64_t> answered_;  // by bucket of the shard: the last push with an answer
+  // By bucket of the shard: sequence of the last answered push.
+  std::map<int, std::uint64_t> answered_;
   std::unique_ptr<wire::Socket> socket_;
   std::optional<ReadableSet::Registration> registration_;  // of the socket
   bool is_welcome_ = false;   // the shard has answered the Hello on this connection
@@ -88,7 +93,8 @@ class ShardLink {
   std::optional<Deadline> next_hello_;
   std::uint64_t connections_ = 0;  // number of connections made so far
   std::uint64_t session_ = 0;      // the token that the shard gave to this connection
-  // The deadline for the shard's next message, set when a message that it answers at once is sent.
+  // The deadline for the shard's next message. Set when the link sends a message that shards answer
+  // at once.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer
   ReconnectTimeout reconnect_;

@@ -15,10 +15,10 @@ struct SampleRange {
   bool operator==(const SampleRange&) const = default;
 };
 
-// The place in the data where the next batch starts: `epoch` counts from 0, and `offset` samples of
-// that epoch's order have been handed out. Asynchronous workers leave gaps: `untrained` lists the
+// The place in the data where the next batch starts. `epoch` counts from 0; `offset` samples of
+// this epoch's order have been handed out. Asynchronous workers leave gaps: `untrained` lists the
 // ranges of earlier epochs, and of this epoch before `offset`, that are still to be trained. These
-// come first, epoch by epoch; after the ranges of this epoch come the samples from `offset` on.
+// ranges are trained first, in the order of epochs; then the samples from `offset` on.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
@@ -28,11 +28,12 @@ struct DataPosition {
 
 // How far a run of training is, and where in the data it continues.
 struct RunPosition {
-  std::int64_t step = 0;       // updates applied, those before a resume included
-  std::int64_t samples = 0;    // samples trained, those before a resume included
+  std::int64_t step = 0;       // updates applied, including those before a resume
+  std::int64_t samples = 0;    // samples trained, including those before a resume
   DataPosition position = {};  // where the next batch starts
-  // State of the rules that judge evaluations, which only the worker understands, but for the first
-  // number: the factor of the learning rate. Empty: there are no rules, or no evaluation yet.
+  // State of the rules that judge evaluations. The first number is the factor of the learning rate;
+  // only the worker interprets the others. Empty if there are no rules, or before the first
+  // evaluation.
   std::vector<double> rules = {};
   bool operator==(const RunPosition&) const = default;
 };

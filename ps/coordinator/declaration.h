@@ -1,4 +1,5 @@
-// Compares declarations of a job: their fingerprints, and field by field where these differ.
+// Compares the declarations of a job's tasks: by fingerprint, and field by field if the
+// fingerprints differ.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,10 @@ namespace syncopate::ps {
 // all tasks of one program version.
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration);
 
-// Returns the first difference between the job's declaration, which worker `by` sent, and the
-// declaration of `worker`, such as "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)";
-// nothing if they agree. Differences in options that need not be equal are logged as warnings.
+// Returns the first difference between the declaration `job`, which worker `by` sent, and the
+// declaration `found` of `worker`. An example is "worker 2 has --model mlp, the job has mnist-cnn
+// (worker 0's)". Returns nullopt if they agree. Logs a warning for each difference in options that
+// need not be equal.
 std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
                                            const wire::DeclarationT& found, int worker);
 

@@ -1,4 +1,4 @@
-// Tasks that leave, fail or are lost: what the job does without them, and which tasks it needs.
+// Handles tasks that leave, fail or are lost, and determines which tasks the job needs to continue.
 #pragma once
 
 #include <optional>
@@ -17,21 +17,24 @@ class FailureHandling {
       : job_(job), leases_(leases), snapshots_(snapshots) {}
 
   // Called when the task's timeout has passed, or its process has ended. A synchronous job fails
-  // with the loss of a worker; a server may reconnect until it is lost a second time.
+  // when a worker is lost. A lost server may reconnect until on_server_lost() is called for it a
+  // second time.
   void on_worker_lost(int worker, const std::string& reason);
   void on_server_lost(int server, const std::string& reason);
   void on_worker_failed(int worker, const wire::FailingT& failing);
   void on_worker_left(int worker);
-  // Called when a new incarnation replaces the task: removes the old one if it is still present.
+  // Called when a new incarnation replaces the task. Removes the old incarnation if it is still
+  // present.
   void remove_worker(int worker, const std::string& reason);
   void remove_server(int server);
-  // Fails the job when the rendezvous timeout has passed. `waited` is the end of the error message:
-  // "within 120 s at node3:13565".
+  // Fails the job because the rendezvous timeout has passed. `waited` is the end of the error
+  // message, such as "within 120 s at node3:13565".
   void fail_missing(const std::string& waited);
   // Ends the job after the final snapshot: the workers leave, then the servers.
   void advance();
 
-  // Returns the tasks without which the job cannot continue: "worker 1, server 2".
+  // Returns the missing tasks without which the job cannot continue, such as "worker 1, server 2";
+  // nullopt if no task is missing.
   std::optional<std::string> missing_tasks() const;
 
  private:

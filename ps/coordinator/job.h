@@ -1,6 +1,6 @@
 // The state that all parts of the coordinator share: the tasks and their phases, the declaration,
-// the phase of the job, and the messages to send. Registration, Snapshots and the other parts hold
-// the rules that change it.
+// the phase of the job, and the messages to send. Registration, Snapshots and the other parts have
+// the rules by which this state changes.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ namespace syncopate::ps {
 struct WorkerRecord {
   enum class Phase : std::uint8_t {
     kAbsent,        // the worker has never registered
-    kDisconnected,  // known from the restored snapshot; has not reconnected yet
-    kRegistering,   // has sent Hello, waits for Welcome
-    kJoining,       // has received Welcome, connects to the shards
-    kReady,         // connected to all shards, waits for Start
+    kDisconnected,  // the worker is known from the restored snapshot and has not reconnected yet
+    kRegistering,   // the worker has sent Hello and waits for Welcome
+    kJoining,       // the worker has received Welcome and connects to the shards
+    kReady,         // the worker is connected to all shards and waits for Start
     kTraining,      // the worker has received Start
     kLeft,
     kLost,
@@ -32,15 +32,16 @@ struct WorkerRecord {
   Phase phase = Phase::kAbsent;  // changed by Job::set_phase() only
   std::uint32_t incarnation = 0;
   std::uint64_t fingerprint = 0;  // of the worker's declaration
-  std::uint64_t call = 0;         // as in the worker's last Hello
+  std::uint64_t call = 0;         // the field `call` of the worker's last Hello
   bool fits = false;              // the worker's declaration agrees with the job's
-  bool was_asked = false;         // to repeat its Hello with the declaration
+  bool was_asked = false;         // the worker was asked to repeat its Hello with the declaration
   std::uint64_t last_push = 0;    // sequence of the worker's last push that ended a step on shard 0
-  // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
+  // Only pushes after this sequence are counted. Earlier pushes were made before the servers rolled
+  // back.
   std::uint64_t counts_after = 0;
   bool is_resting = false;    // the servers know that the worker has nothing to push for now
-  int open_requests = 0;      // for batches
-  bool is_dismissed = false;  // was sent the end of all batches
+  int open_requests = 0;      // number of the worker's unanswered requests for batches
+  bool is_dismissed = false;  // the worker was told that no batches are left
   // True when all servers have rolled back and the worker has not sent Ready since.
   bool must_roll_back = false;
   std::string host;
@@ -54,17 +55,18 @@ struct ServerRecord {
     kAbsent,
     kLost,
     kDeclaring,    // registered; has not confirmed the declaration
-    kEmpty,        // has a shard without values, waits for RollBack
+    kEmpty,        // has a shard without values and waits for RollBack
     kRollingBack,  // reads the snapshot file that it rolls back to
     kServing,
   };
   Phase phase = Phase::kAbsent;
-  // True if this incarnation of the server has served: its values are valid when it reconnects.
+  // True if this incarnation of the server has been in phase kServing. Its values are then valid
+  // when it reconnects.
   bool was_serving = false;
   std::uint32_t incarnation = 0;
   std::string endpoint;
   std::uint64_t fingerprint = 0;
-  std::set<std::uint64_t> snapshots;  // those that the server has files of
+  std::set<std::uint64_t> snapshots;  // the snapshots of which the server has files
 };
 
 using WorkerPhase = WorkerRecord::Phase;
@@ -73,9 +75,9 @@ using ServerPhase = ServerRecord::Phase;
 struct Job {
   enum class Phase : std::uint8_t {
     kRegistering,   // not all tasks have registered
-    kInitialising,  // workers are admitted; the first worker writes the initial values
+    kInitialising,  // workers are admitted; worker `initialiser` writes the initial values
     kTraining,
-    kFinishing,  // after the final snapshot: workers are leaving
+    kFinishing,  // the final snapshot is done; workers are leaving
     kOver,
   };
 
@@ -89,22 +91,24 @@ struct Job {
   std::optional<std::string> failure;
   bool has_lost_variables = false;  // the job failed: no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
-  std::uint64_t fingerprint = 0;      // of the declaration
-  int declared_by = 0;                // the worker that sent the declaration
-  std::vector<WorkerRecord> workers;  // empty until the first Hello, which has their number
+  std::uint64_t fingerprint = 0;  // of the declaration
+  int declared_by = 0;            // the worker that sent the declaration
+  // Empty until the first Hello, which has the number of workers.
+  std::vector<WorkerRecord> workers;
   std::vector<ServerRecord> servers;
   int initialiser = 0;  // index of the worker that writes the initial values
-  // The number of restarts of server 0. A restarted server 0 does not know the numbers that were
-  // given out after the restored snapshot, so each generation starts far above the previous one.
+  // The number of restarts of server 0. A restarted server 0 does not know which numbers (of
+  // incarnations and snapshots) it gave out after the restored snapshot. So the numbers of each
+  // generation start far above those of the previous generation.
   int generation = 0;
   std::uint64_t last_snapshot = 0;
   bool is_copying = false;       // a snapshot has begun, and not all servers have copied their part
   bool is_rolling_back = false;  // all servers are rolling back together
-  // Set by restore(), until all workers that were disconnected then have told how many steps ended
-  // after the snapshot.
+  // Set by restore(). Cleared when all workers that were disconnected at that time have reported
+  // how many steps ended after the snapshot.
   bool awaits_counts = false;
   std::vector<std::uint64_t> restored_pushes;  // by worker, its last push in the snapshot
-  std::uint64_t steps_after_snapshot = 0;      // as told so far
+  std::uint64_t steps_after_snapshot = 0;      // reported so far
   std::vector<Outgoing> outgoing;
 
   WorkerRecord& worker(int index) { return workers[static_cast<std::size_t>(index)]; }
@@ -121,21 +125,22 @@ struct Job {
   bool is_present(int index) const;      // has registered, and has neither left nor been lost
   bool is_admitted(int index) const;     // present, and has received Welcome
   bool is_training(int index) const;     // present, and has received Start
-  // These do not look at every worker: they are called for every event.
+  // count(), is_any() and count_present() are called for every event, and take constant time.
   int count(WorkerRecord::Phase at) const { return counts_[static_cast<std::size_t>(at)]; }
   bool is_any(WorkerRecord::Phase at) const { return count(at) > 0; }
   int count_present() const;
   std::optional<int> lowest_training() const;
   bool all_servers_serve() const;
-  // Returns the new incarnation of a task that starts again; `last` was its previous one. Nothing
-  // when server 0 has given out all of its generation.
+  // Returns the new incarnation of a task that has started again; `last` is its previous
+  // incarnation. Returns nullopt if all incarnations of this generation are used up.
   std::optional<std::uint32_t> next_incarnation(std::uint32_t last) const;
 
   Consistency consistency() const;
   // Returns true for kSync without backup workers: all workers take each step together.
   bool is_synchronous() const;
-  // Returns how many ledger batches make one update. Synchronous workers share one batch of the
-  // ledger; with backup workers it is the number of gradients that the update waits for.
+  // Returns how many batches of the ledger make one update. This is 1 for synchronous workers,
+  // which share one batch. With backup workers it is the number of gradients that the update waits
+  // for.
   std::int64_t batches_per_step() const;
 
   template <typename BodyT>

@@ -1,5 +1,5 @@
-// The coordinator's part of a snapshot: the state of the job that a restarted server 0 continues
-// from, and the encoding. Stored in the snapshot file of shard 0.
+// The coordinator's part of a snapshot: the state of the job from which a restarted server 0
+// continues, and its encoding as bytes. The snapshot file of shard 0 contains it.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace syncopate::ps {
 
-// The progress of a job: how far all workers together are, and the sums of the batches' losses and
-// of the samples' main metric, such as their accuracy, since training began.
+// The progress of a job: the position of all workers together, and two sums since training began,
+// of the batches' losses and of the samples' main metric (such as accuracy).
 struct JobProgress {
   RunPosition at;
   double loss = 0.0;
@@ -39,9 +39,11 @@ struct JobSnapshot {
   std::vector<std::uint64_t> worker_pushes;  // by worker, its last push in the snapshot
   std::vector<Server> servers;
   JobProgress progress;
-  std::int64_t batches_of_step = 0;   // batches already trained of the next step, if it has several
-  std::int64_t batches_left = 0;      // batches still to train, from progress.at on
-  std::int64_t repeated_batches = 0;  // that lost workers had pushed in part
+  // Trained batches of the step under way, if a step has several batches.
+  std::int64_t batches_of_step = 0;
+  std::int64_t batches_left = 0;  // batches still to train after progress.at
+  // Batches that lost workers had pushed in part and that were trained again.
+  std::int64_t repeated_batches = 0;
   std::optional<StopKind> stopped_by;
 };
 

@@ -16,7 +16,8 @@
 
 namespace syncopate::ps {
 
-// One thread at a time. Synchronous workers do not lease batches: the ledger counts their steps.
+// Used by one thread at a time. Synchronous workers do not lease batches; for them the ledger only
+// counts steps.
 class LeaseQueue {
  public:
   explicit LeaseQueue(Job& job) : job_(job) {}
@@ -28,23 +29,26 @@ class LeaseQueue {
   void request(int worker, int count);
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
-  // Called when a server has removed a lost worker. If its last push there belongs to a step that
-  // had not ended, part of that step is in the values; the batch is trained again.
+  // Called when a server has removed a lost worker. If the worker's last push on this server
+  // belongs to a step that had not ended, the values contain a part of that step, and the step's
+  // batch is trained again. repeated_batches() counts such batches.
   void on_departed(const wire::WorkerLeftT& departed);
   std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
-  // Called when the worker has reconnected and holds these batches; other batches that were granted
-  // to it have not reached it, and are handed out again.
+  // Called when the worker has reconnected and holds these batches. Other batches that were granted
+  // to the worker have not reached it and are handed out again.
   void keep(int worker, std::span<const SampleRange> held);
-  // Called when the workers of a restored job have had enough time to reconnect: batches that the
-  // others hold are handed out again.
+  // Called when the workers of a restored job have had enough time to reconnect. Batches of workers
+  // that have not reconnected are handed out again.
   void on_reconnect_timeout() { awaits_holders_ = false; }
-  // Records a worker's push that was applied. Returns whether one more batch counts as trained.
+  // Records that a worker's push was applied. Returns whether this adds a batch to the trained
+  // batches.
   bool on_batch_trained(int worker, const wire::PushT& push);
   void on_batch_dropped(int worker, const wire::PushT& push);
-  // Stops handing out batches. The first kind of stop request is kept.
+  // Stops handing out batches. stopped_by() returns the kind of the first call.
   void stop(StopKind kind);
   std::optional<StopKind> stopped_by() const noexcept { return stopped_by_; }
-  // Grants the workers' requests for batches that can be granted.
+  // Answers the workers' requests that can be answered, with batches or with the end of all
+  // batches.
   void advance();
 
   // Returns whether all batches are trained, or the job is stopping and no worker holds a batch.
@@ -58,15 +62,15 @@ class LeaseQueue {
 
   void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
-  // Takes over the state of the rules that have judged an evaluation.
+  // Sets RunPosition::rules after an evaluation.
   void set_rules(std::vector<double> rules) { rules_ = std::move(rules); }
 
-  // as_of() is called between begin_snapshot() and end_snapshot(). `limits`: by worker, the last
-  // push that the snapshot includes.
+  // Between begin_snapshot() and end_snapshot(), as_of(limits) returns the progress at a snapshot.
+  // limits[w] is the last push of worker w that the snapshot includes.
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
-  // Fills in the progress as of a snapshot. `limits`: as for as_of().
+  // Writes the progress at a snapshot to `saved`; `limits` as for as_of().
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
 
@@ -91,7 +95,7 @@ class LeaseQueue {
 
   struct LostWorker {
     std::uint32_t incarnation = 0;
-    std::uint64_t last_push = 0;  // of the last step that ended
+    std::uint64_t last_push = 0;  // sequence of the push that ended the worker's last complete step
   };
 
   std::int64_t step_after(std::int64_t batches) const;
@@ -110,17 +114,17 @@ class LeaseQueue {
   std::int64_t start_step_ = 0;
   std::int64_t start_batches_of_step_ = 0;  // batches of the first step trained before a restore
   std::int64_t start_samples_ = 0;
-  std::vector<double> rules_;  // as of the last evaluation: RunPosition::rules
+  std::vector<double> rules_;  // RunPosition::rules after the last evaluation
   Sums sums_;
   std::map<std::int64_t, std::int64_t>
-      bad_by_epoch_;  // since the start or restore(): Push::num_bad
+      bad_by_epoch_;  // sums of Push::num_bad since the start or restore()
   std::optional<StopKind> stopped_by_;
-  std::deque<Request> requests_;    // of workers for batches, in order of arrival
+  std::deque<Request> requests_;    // requests of workers for batches, in order of arrival
   std::map<int, LostWorker> lost_;  // lost workers; their last step may be repeated
   std::int64_t repeated_batches_ = 0;
   bool awaits_holders_ = false;             // set by restore(), under kAsync
-  bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()
-  Sums sums_before_;                        // the sums as of begin_snapshot()
+  bool is_snapshot_begun_ = false;          // between begin_snapshot() and end_snapshot()
+  Sums sums_before_;                        // the sums when begin_snapshot() was called
   std::vector<ReportedPush> pushes_since_;  // pushes since begin_snapshot()
   double staleness_mean_ = 0.0;
   std::uint64_t staleness_max_ = 0;

@@ -1,5 +1,5 @@
-// How long a task waits for a server that is disconnected, since the server may be restarted; and
-// the advice that error messages about a lost task end with.
+// The time that a task waits for a disconnected server, which may be restarted; and the advice at
+// the end of error messages about a lost task.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 
 namespace syncopate::ps {
 
-// Returns the end of a message that names a lost task. Without checkpoints a job cannot be resumed.
+// Returns the advice at the end of a message that names a lost task. It mentions --resume only if
+// there are checkpoints.
 inline std::string resume_advice(bool has_checkpoints) {
   return has_checkpoints ? "; see its output, and start the job again with --resume"
                          : "; see its output";
@@ -25,23 +26,23 @@ inline std::string again_advice(bool has_checkpoints) {
 // A ReconnectTimeout is used by one thread only.
 class ReconnectTimeout {
  public:
-  // waiting: names the task that waits, "this worker". asked_to_stop: whether that task has been
-  // asked to stop; may be empty. A task that is asked to stop waits for a shorter time, because the
-  // server has probably been asked to stop as well and will not return.
+  // `waiting` names the task that waits, such as "this worker". `asked_to_stop` returns whether
+  // this task was asked to stop; it may be empty. A task that was asked to stop waits for a shorter
+  // time, because the server was probably asked to stop as well and will not return.
   ReconnectTimeout(std::string waiting, std::chrono::milliseconds timeout,
                    std::function<bool()> asked_to_stop);
 
-  // begin() has no effect if the timeout is running.
+  // Starts the timeout. begin() has no effect if the timeout is running.
   void begin();
-  void begin(const LostPeer& lost);  // the server is silent; the timeout includes its silence
+  void begin(const LostPeer& lost);  // for a silent server; the timeout includes the silence so far
   void end() noexcept { until_.reset(); }
-  // Called when this process did not run for `suspended`: a running timeout starts again, unless
-  // the task was asked to stop.
+  // Called when this process did not run for the time `suspended`. A running timeout starts again
+  // from the beginning, unless the task was asked to stop.
   void extend(std::chrono::nanoseconds suspended);
 
-  // Returns the error message once the timeout has passed; nothing before. `server` names the
-  // server that is waited for. The message says how long it was away, and for how long of that time
-  // this task was not scheduled. Called periodically.
+  // Returns the error message once the timeout has passed, and nullopt before. `server` names the
+  // server for which the task waits. The message says how long the server was away, and for how
+  // long of that time this task was not scheduled. Must be called periodically.
   std::optional<std::string> expired(const std::string& server, bool has_checkpoints);
 
  private:
@@ -57,10 +58,11 @@ class ReconnectTimeout {
   bool is_silent_ = false;
   bool is_shortened_ = false;
   std::chrono::nanoseconds suspended_{0};
-  // Set when this process continues after a suspension: if a connection to a server breaks before
-  // this deadline, it broke during the suspension.
+  // Set when this process continues after a suspension. A connection to a server that breaks before
+  // this deadline is taken to have broken during the suspension.
   std::optional<Deadline> resumed_until_;
-  // The connection broke during a suspension so long that the server may have given this task up.
+  // True if the connection broke during a suspension that was so long that the server may have
+  // taken this task for lost.
   bool broke_while_suspended_ = false;
 };
 

@@ -1,6 +1,6 @@
-// Restarted servers roll back to a snapshot. Under async each server rolls back alone, to its
-// newest file; otherwise all servers and workers roll back together, to a snapshot that all servers
-// have.
+// Makes restarted servers roll back to a snapshot. Under async a restarted server rolls back alone,
+// to its newest file. Under ssp and sync all servers and workers roll back together, to the newest
+// snapshot that all servers have.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ class ServerRecovery {
         registration_(registration),
         exchange_(exchange) {}
 
-  // Called when the server has restored the snapshot, or its snapshot file is damaged.
+  // Called when the server has restored the snapshot, or has found that its snapshot file is
+  // damaged.
   void on_rolled_back(int server, const wire::RollBackT& back);
   void advance();
 
@@ -43,7 +44,7 @@ class ServerRecovery {
   Snapshots& snapshots_;
   Registration& registration_;
   TextExchange& exchange_;
-  std::map<int, std::uint64_t> targets_;  // snapshot by server that rolls back
+  std::map<int, std::uint64_t> targets_;  // by server that is rolling back: the snapshot
 };
 
 }  // namespace syncopate::ps

@@ -1,6 +1,6 @@
-// Snapshots of the variables, one at a time: when one is due, the two rounds with the servers
-// (Freeze, then Snapshot), and the worker that is assigned to evaluate it or to write a checkpoint
-// from it.
+// Makes snapshots of the variables, one at a time. Decides when a snapshot is due, sends Freeze and
+// then Snapshot to the servers, and assigns a worker to evaluate the snapshot or to write a
+// checkpoint from it.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,40 @@ class Snapshots {
 
   // Called when the snapshot interval has passed.
   void request();
-  // Called when one more batch counts as trained: an evaluation or a checkpoint may be due.
+  // Called when one more batch is trained. An evaluation or a checkpoint may then be due.
   void on_batch_trained();
 
   void on_frozen(int server, const wire::FrozenT& frozen);
   void on_copied(int server, const wire::SnapshotDoneT& done);
   void on_assignment_done(int worker, const wire::AssignmentDoneT& done);
-  // Called when a worker is lost: a snapshot assigned to this worker is assigned to another one.
+  // Called when a worker is lost. A snapshot that was assigned to this worker is assigned to
+  // another worker.
   void on_worker_lost(int worker);
-  // Returns whether the worker evaluates the snapshot or writes a checkpoint from it.
+  // Returns whether the present snapshot is assigned to this worker, for an evaluation or a
+  // checkpoint.
   bool is_assigned_to(int worker) const {
     return stage_ == Stage::kAssigning && is_assignment_sent_ && assigned_ == worker;
   }
-  // Repeats a reconnected worker's assignment, which it may have missed.
+  // Sends the assignment of a reconnected worker again, since the worker may not have received it.
   void resend_assignment(int worker);
-  // Called when a server is lost: the snapshot is given up, and what it was made for stays due.
+  // Called when a server is lost. Gives up the present snapshot; the evaluation or checkpoint for
+  // which it was made stays due.
   void abandon();
-  // Called when all servers roll back: no snapshot is due any more, and later snapshots are void.
+  // Called when all servers roll back to `snapshot`. No snapshot is due any more, and later
+  // snapshots are dropped.
   void roll_back_to(std::uint64_t snapshot);
-  // Begins a snapshot that is due, and advances the snapshot being made.
+  // Begins a snapshot if one is due, or continues the snapshot that is being made.
   void advance();
 
   // Returns whether the final snapshot has been evaluated and written.
   bool is_final_done() const noexcept { return is_final_done_; }
 
-  // Returns whether the servers are copying their parts of this snapshot, and shard 0 has not
-  // reported that its part is complete.
+  // Returns whether the servers are copying their parts of this snapshot and shard 0 has not yet
+  // reported the end of its copy.
   bool is_copying_shard_0(std::uint64_t snapshot) const {
     return is_of_current(Stage::kCopying, snapshot) && !answered_.contains(0);
   }
-  // Returns the coordinator's state as of the snapshot that is being copied.
+  // Returns the coordinator's state at the snapshot that is being copied.
   JobSnapshot save_job() const;
   // Returns the snapshots that a roll-back can choose from, by number.
   const std::map<std::uint64_t, JobSnapshot>& kept() const noexcept { return kept_; }
@@ -98,7 +102,7 @@ class Snapshots {
   bool is_unwritten_ = false;  // a server could not write its file
   std::map<WorkerId, Limit> limits_;
   std::map<WorkerId, StalenessHistogram> staleness_;
-  JobProgress progress_;  // the job's progress as of the snapshot
+  JobProgress progress_;  // the job's progress at the snapshot
   std::optional<int> assigned_;
   bool is_assignment_sent_ = false;
 };

@@ -14,10 +14,10 @@ enum class StopKind : std::uint8_t {
   kSigint,
   kSigterm,
   kSigusr1,
-  kRequest,  // a stop request of any other kind
-  // kComplete: --max-seconds have passed, or a rule that judges evaluations ends training. The job
-  // is complete, and its result is evaluated as at any other end. A job that is stopped for another
-  // reason ends without an evaluation.
+  kRequest,  // any other stop request
+  // --max-seconds have passed, or a rule that judges evaluations has ended training. The job is
+  // then complete, and its result is evaluated. A job that is stopped for another reason ends
+  // without an evaluation.
   kComplete,
   kSighup,
   kSigusr2,
@@ -25,14 +25,14 @@ enum class StopKind : std::uint8_t {
 };
 inline constexpr std::size_t kStopKinds = 8;
 
-// The names of the kinds of stop requests, by kind.
+// The names of the stop requests, indexed by StopKind.
 inline constexpr std::array<std::string_view, kStopKinds> kStopNames = {
     "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds", "SIGHUP", "SIGUSR2", "SIGXCPU"};
 
 constexpr std::string_view stop_name(StopKind kind) noexcept {
   return kStopNames[static_cast<std::size_t>(kind)];
 }
-// Returns the stop request's kind of this name; kRequest for any other name.
+// Returns the kind of stop request with this name; kRequest for an unknown name.
 constexpr StopKind stop_kind(std::string_view name) noexcept {
   for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
     if (kStopNames[kind] == name) return static_cast<StopKind>(kind);

@@ -1,4 +1,4 @@
-// Exchange of texts between all workers, in numbered rounds: a round is answered when every present
+// Exchanges texts between all workers, in numbered rounds. A round is answered when every present
 // worker has sent its text.
 #pragma once
 
@@ -16,10 +16,11 @@ class TextExchange {
   explicit TextExchange(Job& job) : job_(job) {}
 
   void on_exchange(int worker, const wire::ExchangeT& exchange);
-  // Answers complete rounds of texts; the loss of a worker can complete a round.
+  // Answers the rounds that are complete. Also called when a worker is lost, since this can
+  // complete a round.
   void advance();
-  // Called when the servers have rolled back: the workers exchange the texts since the snapshot
-  // again.
+  // Called when the servers have rolled back. Drops all texts; the workers repeat the exchanges
+  // since the snapshot.
   void clear();
 
  private:

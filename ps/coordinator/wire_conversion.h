@@ -1,5 +1,5 @@
-// The only place where positions, kinds of stop requests and staleness become the fields of
-// ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
+// Converts positions, kinds of stop requests and staleness to fields of ps/wire/messages.fbs and
+// back; no other file does. Also makes the Hello that every task sends.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ SampleRange from_wire(const wire::SampleRange& range);
 std::vector<wire::SampleRange> to_wire(std::span<const SampleRange> ranges);
 std::vector<SampleRange> from_wire(std::span<const wire::SampleRange> ranges);
 
-// BodyT: InitialisedT, StartT or AssignmentT, the messages that have the fields of a RunPosition.
+// Copy a RunPosition to and from the fields of a message. BodyT is InitialisedT, StartT or
+// AssignmentT.
 template <typename BodyT>
 void set_position(BodyT& body, const RunPosition& at) {
   body.step = at.step;
@@ -41,31 +42,33 @@ RunPosition position_of(const BodyT& body) {
           .rules = body.rules};
 }
 
-// On the wire "no stop request" is -1. A kind that this version does not know reads as kRequest.
+// In a message, -1 stands for "no stop request". A number that this version does not know is read
+// as kRequest.
 int to_wire(std::optional<StopKind> kind);
 std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);
 // Reads stop counts. Kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
 
-// A histogram travels without the zeros in front of its counts.
+// In a message, a histogram's counts lack their leading zeros.
 std::unique_ptr<wire::StalenessT> to_wire(WorkerId worker, const StalenessHistogram& histogram);
 StalenessHistogram from_wire(const wire::StalenessT& staleness);
 
-// Returns the Hello of this process as task `index` of its role (0: worker, 1: server), with the
-// fields that every task sends.
+// Returns the Hello of this process as task `index` of `role` (0 for a worker, 1 for a server).
+// Only the fields that every task sends are set.
 wire::HelloT make_hello(int role, int index, int workers, int servers);
 
 inline ValuesFormat values_format(const wire::DeclarationT& declaration) noexcept {
   return declaration.bf16_values ? ValuesFormat::kBf16 : ValuesFormat::kF32;
 }
-// Returns the decay of the moving average of the variables; 0: there is none.
+// Returns the decay of the moving average of the variables; 0 if the job has no moving average.
 inline double average_decay_of(const wire::DeclarationT& declaration) noexcept {
   constexpr std::size_t kIndex = 5;  // in optimizer_constants
   const auto& constants = declaration.optimizer_constants;
   return constants.size() > kIndex ? constants[kIndex] : 0.0;
 }
-// Returns the consistency of a declaration, which a server must have accepted as valid.
+// Returns the consistency of a declaration. Precondition: a server has accepted the declaration as
+// valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {
   return static_cast<Consistency>(declaration.consistency);
 }

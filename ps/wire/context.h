@@ -1,5 +1,6 @@
-// ZeroMQ's context, which owns its I/O threads, the frames of messages, and what becomes of
-// ZeroMQ's errors. Contexts, sockets and frames are cppzmq's (zmq.hpp).
+// The ZeroMQ context, which owns ZeroMQ's I/O threads; functions for the frames of messages; and
+// the conversion of ZeroMQ's errors to exceptions. The types of contexts, sockets and frames are
+// cppzmq's (zmq.hpp).
 #pragma once
 
 #include <atomic>
@@ -14,17 +15,19 @@
 
 namespace syncopate::ps::wire {
 
-// A ZeroMQ context: one per server or client; must outlive its sockets. Its destructor waits up to
-// a second for unsent messages and then drops them. Thread-safe. The constructor changes malloc's
-// settings for the whole process, so that freed memory is kept for later frames.
+// A ZeroMQ context. A task has one for data and one for control messages. The context must outlive
+// its sockets. Its destructor waits up to a second for unsent messages and then drops them.
+// Thread-safe. The constructor changes malloc's settings for the whole process, so that freed
+// memory is kept for later frames.
 class Context {
  public:
-  // Makes a context with this number of threads, among which ZeroMQ divides connections. Throws
-  // FileError when the system has no descriptors left, and UsageError when it starts no threads.
+  // Makes a context with this number of I/O threads, among which ZeroMQ divides the connections.
+  // Throws FileError if the system has no descriptors left. Throws UsageError if the system starts
+  // no threads.
   explicit Context(int io_threads = 1);
 
-  // Returns a socket that lingers for a second and buffers 64 messages per peer. Throws FileError
-  // when no descriptors are left.
+  // Returns a socket that buffers 64 messages per peer and, when closed, tries for a second to send
+  // unsent messages. Throws FileError if no descriptors are left.
   zmq::socket_t make_socket(zmq::socket_type type);
   // Returns an inproc endpoint, such as "inproc://7", that is unique in this context.
   std::string unused_name();
@@ -34,24 +37,27 @@ class Context {
   std::atomic<std::uint64_t> names_ = 0;
 };
 
-// Returns how many I/O threads serve a shard's data on a machine with this number of CPUs. One
-// moves about 3 GB/s; the other half of the CPUs is for updates and for training.
+// Returns how many I/O threads serve a shard's data on a machine with this number of CPUs. At most
+// half of the CPUs get an I/O thread, each of which moves about 3 GB/s. The other CPUs are left for
+// updates and training.
 int io_threads_for(int cpus) noexcept;
 
 // Returns a frame that owns a copy of the bytes.
 zmq::message_t copied_frame(std::span<const std::byte> bytes);
-// Returns a frame that borrows `bytes`, which must not change until `release` is called: by a
-// thread of ZeroMQ's, or, for a frame that is never sent, by the thread that destroys the frame.
-// `release` must not throw.
+// Returns a frame that borrows `bytes`. The bytes must not change until `release` is called. A
+// thread of ZeroMQ calls `release`; for a frame that is never sent, the thread that destroys the
+// frame calls it. `release` must not throw.
 zmq::message_t borrowed_frame(std::span<const std::byte> bytes, std::function<void()> release);
-// Returns the bytes of a frame: none after it was sent. Moving a short frame moves its bytes.
+// Returns the bytes of a frame; empty after the frame was sent. The span becomes invalid when a
+// short frame is moved, because its bytes are stored in the frame object.
 std::span<const std::byte> bytes_in(const zmq::message_t& frame) noexcept;
 
 // Throws FileError, such as "zmq_bind: Too many open files", or std::bad_alloc.
 [[noreturn]] void throw_error_of(std::string_view call, const zmq::error_t& error);
 
-// Makes calls of ZeroMQ that can fail only for lack of resources, and makes them again if a signal
-// has interrupted them. `name` names them in the error that throw_error_of() throws.
+// Runs `calls`, which calls ZeroMQ functions that can fail only for lack of resources. Runs it
+// again if a signal has interrupted it. `name` names the calls in the error that throw_error_of()
+// throws.
 template <typename Calls>
 auto zmq_call(std::string_view name, const Calls& calls) {
   for (;;) {

@@ -12,18 +12,21 @@ namespace syncopate::ps::wire {
 
 // A whole message, as frames with the peer's routing id.
 struct Envelope {
-  std::string peer;  // ROUTER: routing id of the sender or the receiver; DEALER: unused
+  // For a ROUTER the routing id of the sender or the receiver; unused for a DEALER.
+  std::string peer;
   std::vector<zmq::message_t> frames;  // frames[0] is the header
   bool is_greeting = false;            // sent with a seal if the socket has a nonce
 };
-Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
+// Makes a message with a header frame only.
+Envelope envelope(std::string peer, const MessageT& message);
 // Returns whether the message opens a connection: a Hello or a DataHello.
 bool is_greeting(const MessageT& message) noexcept;
 
 // A message that was received, with its header decoded.
 struct Received : Envelope {
   MessageT header;
-  bool is_of_job = true;  // false: a greeting; its caller does not know the socket's nonce
+  // False if the message is a greeting and its sender does not know the socket's nonce.
+  bool is_of_job = true;
 };
 
 }  // namespace syncopate::ps::wire

@@ -1,6 +1,6 @@
 // The greeting of a connection (ps/net/greeting.h) as messages of a ZeroMQ socket: GreetingCall,
-// GreetingChallenge, a sealed Hello or DataHello, GreetingProof. Socket uses both sides
-// (zmq_socket.h); neither touches ZeroMQ.
+// GreetingChallenge, a sealed Hello or DataHello, GreetingProof. Socket (zmq_socket.h) uses the
+// classes of both sides. Neither class calls ZeroMQ.
 #pragma once
 
 #include <map>
@@ -14,28 +14,30 @@
 
 namespace syncopate::ps::wire {
 
-// What the side of a greeting does with a received message.
+// What GreetingAnswers or GreetingCalls does with a received message.
 struct GreetingStep {
   bool is_for_owner = true;        // false: the message was part of the greeting
   std::optional<Envelope> answer;  // to be sent over the same connection
 };
 
-// The greetings that a listening socket receives.
+// The listening side: answers the greetings that a listening socket receives.
 class GreetingAnswers {
  public:
   explicit GreetingAnswers(std::string nonce) : nonce_(std::move(nonce)) {}
 
-  // Takes the seal off a Hello or a DataHello, and sets is_of_job of `message`. `connection`: the
-  // descriptor of the connection that the message came over. The routing id alone would not do:
-  // callers may choose theirs. Nor would the descriptor: messages of a closed connection may come
-  // behind messages of the next connection with its descriptor.
+  // Removes the seal of a Hello or a DataHello, and sets is_of_job of `message`. `connection` is
+  // the descriptor of the connection over which the message came. A connection is identified by
+  // descriptor and routing id together. The routing id alone is not enough, because callers may
+  // choose it. The descriptor alone is not enough either: a late message of a closed connection may
+  // arrive after messages of a new connection with the same descriptor.
   GreetingStep take(Received& message, int connection);
-  // A connection with this descriptor has opened: what was known of an earlier one is forgotten.
-  // Called before its messages are taken. A connection that closes is kept until then, because its
-  // last messages may still come.
+  // Called when a connection with this descriptor has opened, before its messages are passed to
+  // take(). Forgets the earlier connections with this descriptor. They are not forgotten when they
+  // close, because their last messages may still arrive.
   void on_opened(int connection);
-  // Returns the answer to a message of another version, in that version's protocol; nothing if the
-  // message is of no version. All versions have the same Refused message.
+  // Returns the answer to a message of another protocol version, as a Refused message of that
+  // version; nullopt if the bytes are not a message of any version. All versions have the same
+  // Refused message.
   static std::optional<Envelope> refuse_other_version(const Envelope& message);
 
  private:
@@ -44,30 +46,33 @@ class GreetingAnswers {
   std::map<std::pair<int, std::string>, GreetingListener> listeners_;
 };
 
-// The greeting of a connecting socket, over one connection after the other.
+// The connecting side: the greetings that a connecting socket sends, one for each of its successive
+// connections.
 class GreetingCalls {
  public:
-  // `target`: the endpoint, for messages to people.
+  // `target` is the endpoint as text, for log messages.
   GreetingCalls(std::string nonce, std::string target)
       : nonce_(std::move(nonce)), target_(std::move(target)) {}
 
   // Returns the first message of a new connection.
   Envelope begin();
-  // The connection has ended. Returns whether the other end had sent its challenge. Logs once that
-  // it had not.
+  // Called when the connection has ended. Returns whether the listener had sent its challenge; logs
+  // once if it had not.
   bool end();
 
   bool is_challenged() const noexcept { return caller_ && caller_->is_challenged(); }
   bool waits_for_challenge() const noexcept { return caller_ && !caller_->is_challenged(); }
-  // Whether the other end of this connection, or of the last one, has sent no challenge.
+  // Returns whether the listener sent no challenge over the present connection or, if there is
+  // none, the last one.
   bool lacks_challenge() const noexcept { return lacks_challenge_; }
 
-  // Returns the message, with a seal if it is a greeting. Before the challenge the message is kept,
-  // and nothing returned.
+  // Returns the message, with a seal if it is a greeting. Until the challenge has come, the message
+  // is stored and nullopt is returned.
   std::optional<Envelope> seal(Envelope message);
-  // Returns the messages that were kept, sealed. Called once the challenge has come.
+  // Seals and returns the messages that seal() stored. Called once the challenge has come.
   std::vector<Envelope> take_kept();
-  // A wrong proof becomes a Refused message for the owner.
+  // Handles a message of the listener. Turns a message with a wrong proof into a Refused message
+  // for the owner of the socket.
   GreetingStep take(Received& message);
 
  private:
@@ -77,7 +82,7 @@ class GreetingCalls {
   const std::string target_;
   std::optional<GreetingCaller> caller_;  // of the connection
   std::vector<Envelope> kept_;
-  bool is_proven_ = false;  // the other end of the connection knows the nonce
+  bool is_proven_ = false;  // the listener has proven that it knows the nonce
   bool lacks_challenge_ = false;
   bool has_logged_silence_ = false;
 };

@@ -1,5 +1,5 @@
-// What happens to the connections of a ZeroMQ socket: the monitor that reports it, and the logic
-// that connects a DEALER again where ZeroMQ alone would give up.
+// LinkMonitor reports what happens to the connections of a ZeroMQ socket. Reconnector connects a
+// DEALER again where ZeroMQ alone would give up.
 #pragma once
 
 #include <chrono>
@@ -21,9 +21,10 @@ enum class LinkChange : std::uint8_t {
   kRetried,  // ZeroMQ will connect again by itself
 };
 
-// Reads ZeroMQ's monitor of a socket. cppzmq's monitor_t does not give access to the socket that it
-// reads from. This class needs it: the socket's queue must have no limit, and the caller waits for
-// its descriptor. Used by the socket's thread only; the socket must outlive the monitor.
+// Reads ZeroMQ's monitor of a socket. This class does not use cppzmq's monitor_t, because monitor_t
+// gives no access to the socket from which it reads the events. The access is needed to remove the
+// limit of this socket's queue, and to wait for its descriptor. Used by the socket's thread only;
+// the socket must outlive the monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.
@@ -36,8 +37,8 @@ class LinkMonitor {
     LinkChange kind = LinkChange::kOpened;
     int descriptor = -1;  // of the connection that opened or closed
   };
-  // Returns the next change of a connection, if there is one. A connection within this machine gets
-  // reno as congestion control when it opens.
+  // Returns the next change of a connection, if there is one. Sets the congestion control of a
+  // connection within this machine to reno when the connection opens.
   std::optional<Change> next();
   // The descriptor is edge-triggered like ZMQ_FD: before waiting for it, call next() until empty.
   int descriptor() const;
@@ -54,7 +55,8 @@ class Reconnector {
   Reconnector(zmq::socket_ref socket, const Endpoint& to);
 
   void on_link_change(LinkChange change);
-  // Returns the time until a reconnect_if_due() is due; empty while ZeroMQ connects by itself.
+  // Returns the time until reconnect_if_due() must be called; nullopt while ZeroMQ connects by
+  // itself.
   std::optional<std::chrono::nanoseconds> due() const;
   void reconnect_if_due();
   std::string_view target() const noexcept { return target_; }

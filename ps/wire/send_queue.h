@@ -1,4 +1,4 @@
-// The messages that a ZeroMQ socket has still to send. Socket uses it (zmq_socket.h).
+// The messages that a ZeroMQ socket still has to send. Part of Socket (zmq_socket.h).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace syncopate::ps::wire {
 
-// Sends messages into a ZeroMQ socket, and queues those that ZeroMQ does not take yet, per peer.
-// Used by the socket's thread only; the socket must outlive the queue.
+// Sends messages through a ZeroMQ socket. Messages that ZeroMQ does not accept yet wait in a queue
+// per peer. Used by the socket's thread only; the socket must outlive the queue.
 class SendQueue {
  public:
   // `is_router`: every message on the socket begins with the routing id of its peer.
@@ -22,8 +22,8 @@ class SendQueue {
   // Holds the queue or releases it. While the queue is held, all messages wait in it.
   void hold(bool held) noexcept { is_held_ = held; }
 
-  // Sends or queues the message, in order per peer. Returns false, and drops it, when the peer is
-  // not connected.
+  // Sends or queues the message. The messages to one peer stay in order. Returns false, and drops
+  // the message, if the peer is not connected.
   bool send(Envelope message);
   // Tries to send the messages in the queue to their peers.
   void flush();

@@ -1,6 +1,6 @@
 // The connections of a listening ZeroMQ socket that have not sent a greeting of this job. Any
-// program can connect, and ZeroMQ bounds neither the number of connections nor the bytes of a
-// message that it collects. So these connections are closed here beyond some limits.
+// program can connect, and ZeroMQ limits neither the number of connections nor the bytes of a
+// message that it receives. So this class closes such connections beyond some limits.
 #pragma once
 
 #include <chrono>
@@ -15,31 +15,35 @@
 namespace syncopate::ps::wire {
 
 struct CallerLimits {
-  std::size_t most = 256;  // unknown callers at a time; the oldest are closed first
-  std::chrono::milliseconds timeout = std::chrono::seconds(10);  // until the greeting
-  std::uint64_t most_bytes = 17U << 16U;  // received until the greeting, which has up to 1 MiB
+  std::size_t most = 256;  // number of unknown callers at a time; the oldest are closed first
+  // The greeting must arrive within this time.
+  std::chrono::milliseconds timeout = std::chrono::seconds(10);
+  // Bytes received until the greeting; a greeting has up to 1 MiB.
+  std::uint64_t most_bytes = 17U << 16U;
 };
 
 // Used by the thread of the ZeroMQ socket only. A connection is named by its descriptor, which
-// belongs to ZeroMQ. If ZeroMQ has closed it in this moment and given its number to another
-// connection, that one is closed, and its caller connects again.
+// ZeroMQ owns. If ZeroMQ closes the descriptor at the same moment and reuses its number for a new
+// connection, this class closes the new connection by mistake; its caller then connects again.
 class UnknownCallers {
  public:
   explicit UnknownCallers(const CallerLimits& limits) : limits_(limits) {}
 
   void on_opened(int descriptor);
   void on_closed(int descriptor);
-  // The caller has sent a greeting of this job, perhaps not the first one. Called when the greeting
-  // is received, after the changes of connections so far were reported. Does nothing if the
-  // connection has closed since.
+  // Called for each greeting of this job that arrives over a connection, after all earlier openings
+  // and closings were reported. The connection is then known. Does nothing if the connection has
+  // closed in the meantime.
   void accept(int descriptor);
 
-  // Closes the connections beyond the limits, if it is time to look. Called after all changes of
-  // connections were reported.
+  // Closes the connections beyond the limits, if a check is due. Called after all openings and
+  // closings of connections were reported.
   void close_overdue();
-  // Returns the time until close_overdue() has to look again; empty without unknown callers.
+  // Returns the time until close_overdue() must be called again; nullopt if there are no unknown
+  // callers.
   std::optional<std::chrono::nanoseconds> due() const;
-  // Returns the number of connections that have ended, closed here or not, without a greeting.
+  // Returns the number of connections that have ended without a greeting, whether this class or the
+  // caller closed them.
   std::int64_t ended() const noexcept { return ended_; }
 
  private:

@@ -1,5 +1,6 @@
 // ZeroMQ sockets that never block and never drop a message silently. One thread owns each socket.
-// Frames (context.h) are received without a copy, and sent from memory that a callback gives back.
+// Frames (context.h) are received without a copy. They are sent from borrowed memory; a callback
+// reports when the memory is no longer used.
 #pragma once
 
 #include <chrono>
@@ -24,17 +25,17 @@ struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
   int most_frames = 16;                        // a message with more frames is dropped
   CallerLimits callers;                        // for a listening socket
-  // The job's nonce, "" if it has none. Both ends then prove that they know it when a connection
-  // opens (ps/net/greeting.h): Hello and DataHello are the greetings. Without a value, as in tests
-  // of the socket itself, connections open without it.
+  // The job's nonce; "" for a job without one. When a connection opens, both ends prove that they
+  // know the nonce (ps/net/greeting.h), in the greetings Hello and DataHello. If this is nullopt,
+  // as in tests of the socket itself, connections open without a proof.
   std::optional<std::string> nonce;
   // For a listening socket without a nonce: returns whether a message is a greeting of this job. A
-  // listening socket keeps connections that have sent a greeting, and closes other connections
-  // beyond the limits.
+  // listening socket keeps connections that have sent a greeting. It closes other connections
+  // beyond the limits `callers`.
   std::function<bool(const MessageT&)> is_greeting;
 };
 
-// Returns the limits of a socket that this number of tasks connect to, all at once.
+// Returns the limits of a socket to which this number of tasks may connect at the same time.
 inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
   SocketLimits limits;
   limits.nonce = std::move(nonce);
@@ -43,26 +44,27 @@ inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
 }
 
 // What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
-// With a nonce a DEALER is connected once the other end has sent its challenge.
+// If there is a nonce, kConnected is reported once the other end has sent its challenge.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 
 // A Socket is used by one thread only.
 class Socket {
  public:
   // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY set; port 0 lets the system choose
-  // (see Listener in ps/net/connection.h). Every connection has a routing id of its own, chosen by
-  // ZeroMQ or by the caller: no caller can take the routing id of an open connection. Throws
-  // UsageError naming a port that is in use.
+  // (see Listener in ps/net/connection.h). Every connection has a unique routing id, chosen by
+  // ZeroMQ or by the connecting side. No connecting side can take the routing id of an open
+  // connection. Throws UsageError naming a port that is in use.
   static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
                                         const SocketLimits& limits = {});
   // Returns a ROUTER on a descriptor that listens already, such as one inherited from launch.
   static std::unique_ptr<Socket> listen(Context& context, FileDescriptor listening,
                                         const SocketLimits& limits = {});
-  // Returns a DEALER that connects in the background, repeatedly, to the addresses that the host
-  // name has at the time. Messages sent before the first connection wait in a queue.
-  // When a connection breaks, undelivered messages are lost, both ZeroMQ's and queued ones. So are
-  // messages sent until link_event() has returned kDisconnected: afterwards the caller knows that
-  // no older message arrives through the next connection.
+  // Returns a DEALER that connects in the background. After a failure it connects again, to the
+  // addresses that the host name has at that time. Messages sent before the first connection wait
+  // in a queue.
+  // When a connection breaks, all messages that were not delivered are lost, in ZeroMQ and in the
+  // queue. Messages sent until link_event() has returned kDisconnected are lost too. So after that
+  // event the caller knows that no older message arrives through the next connection.
   static std::unique_ptr<Socket> connect(Context& context, const Endpoint& to,
                                          const SocketLimits& limits = {});
   Socket(const Socket&) = delete;
@@ -71,11 +73,11 @@ class Socket {
 
   std::uint16_t port() const;  // of a listening socket
 
-  // Sends a message. Never blocks: messages that ZeroMQ does not take now wait in a queue per peer,
-  // in order. Returns false, and drops the message, when the peer is not connected, or when the
-  // connection broke and link_event() has not reported it yet.
+  // Sends a message. Never blocks: messages that ZeroMQ does not accept yet wait in a queue per
+  // peer, in order. Returns false, and drops the message, when the peer is not connected, or when
+  // the connection broke and link_event() has not reported it yet.
   bool send(Envelope message);
-  // Tries to send queued messages. Called when a descriptor is readable, and periodically.
+  // Tries to send queued messages. Must be called when a descriptor is readable, and periodically.
   void flush();
   std::int64_t queued_bytes() const noexcept;
 
@@ -88,7 +90,7 @@ class Socket {
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   // For a DEALER with a nonce: returns whether the other end of the present or the last connection
-  // did not answer the greeting. It may be of another version.
+  // sent no challenge. That program may be of another version.
   bool lacks_challenge() const noexcept;
   std::int64_t foreign_messages() const noexcept;
 
@@ -96,7 +98,8 @@ class Socket {
   // and receive() until they return nothing. (ZMQ_FD is edge-triggered, and any call into ZeroMQ
   // can consume the edge; the last descriptor is a timer that compensates for lost edges.)
   std::vector<int> descriptors() const;
-  // Returns the one of the descriptors that is readable when a connection opens or closes.
+  // Returns the descriptor, one of descriptors(), that is readable when a connection opens or
+  // closes.
   int link_descriptor() const;
   // Returns the time until flush() is due, if no descriptor is readable before.
   std::optional<std::chrono::nanoseconds> due() const;
