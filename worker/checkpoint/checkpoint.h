@@ -1,6 +1,7 @@
-// Checkpoints: one safetensors file each, DIR/checkpoint-<step>.safetensors. The chief writes a
-// temporary file, syncs and renames it, and the last N checkpoints are kept. Tensors have PyTorch's
-// names, shapes and order. Source: the safetensors format, github.com/huggingface/safetensors.
+// Writes and reads checkpoints. A checkpoint is one safetensors file,
+// DIR/checkpoint-<step>.safetensors. The chief writes a temporary file, syncs it and renames it;
+// the last N checkpoints are kept. Tensors have PyTorch's names, shapes and order. Source: the
+// safetensors format, github.com/huggingface/safetensors.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@
 
 namespace syncopate {
 
-// The state of a run, beside its tensors, that a resumed run needs.
+// The state that a resumed run needs in addition to the tensors.
 struct Progress {
   ps::RunPosition at{};
-  std::string data{};          // DataSplits::name: the data that the position is in
+  std::string data{};          // DataSplits::name of the data that `at.position` refers to
   std::uint64_t seed = 1;      // all random numbers are functions of (seed, step, epoch, sample)
-  std::string data_flag{};     // the value of --data, "mnist:DIR"; empty: of a program's own data
+  std::string data_flag{};     // the value of --data, "mnist:DIR"; empty for a program's own data
   std::string split{};         // the value of --split
   std::string head{};          // --head; empty: none
   std::string normalize{};     // --normalize; empty: the data set's
-  std::string data_samples{};  // describes the samples: describe_training_samples()
+  std::string data_samples{};  // the text of describe_training_samples()
   std::int64_t samples_per_update = 0;
   std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
   std::int64_t skip_bad_records = 0;
@@ -36,7 +37,7 @@ struct Progress {
   std::string image_feature{};  // --image-feature
   std::string label_feature{};  // --label-feature
   std::string raw_shape{};      // --raw-shape
-  std::string class_names{};    // DataSplits::class_names with '/' between, which no name contains
+  std::string class_names{};    // DataSplits::class_names, separated by '/', which no name contains
   std::string table_columns{};  // DataSplits::table_columns
 };
 
@@ -53,11 +54,11 @@ struct CheckpointInfo {
 // Returns DIR/checkpoint-000000001234.safetensors for step 1234.
 std::filesystem::path checkpoint_path(const std::filesystem::path& dir, std::int64_t step);
 
-// Returns the name in a checkpoint of a parameter's slot: "optimizer.momentum.fc.weight".
+// Returns the name of a parameter's slot in a checkpoint, such as "optimizer.momentum.fc.weight".
 std::string slot_name(const std::string& slot, const std::string& parameter);
 
-// Writes a checkpoint. Throws FileError (folder not writable, disk full); then earlier checkpoints
-// are intact and no temporary file stays.
+// Writes a checkpoint. Throws FileError if the folder is not writable or the disk is full; then
+// earlier checkpoints are unchanged and no temporary file is left.
 void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
@@ -66,54 +67,57 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
 // temporary files of processes that have ended.
 void prune_checkpoints(const std::filesystem::path& dir, int keep, std::int64_t best = 0);
 
-// Returns the checkpoint with the highest step; nothing in a folder without checkpoints.
+// Returns the checkpoint with the highest step; nullopt for a folder without checkpoints.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
 // Returns all checkpoints of the folder, the highest step first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir);
 
-// Renames a damaged checkpoint, which would otherwise stay the newest one, and returns the new
-// name. Throws FileError.
+// Renames a damaged checkpoint, so that it is no longer the newest checkpoint of its folder.
+// Returns the new name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
-// Returns the path of another program's weights: the index of shards for a path to it or to one of
-// its shards, and the weights in a folder without checkpoints. "" for other paths, and for one
-// file.
+// Returns the path of weights that another program wrote. If `path` is an index of shards or one of
+// its shards, returns the index. If `path` is a folder without checkpoints, returns the index or
+// the file of weights in the folder. Returns "" for other paths, including a single file of
+// weights.
 std::filesystem::path foreign_weights_at(const std::filesystem::path& path);
 
-// Returns the path, or, for a folder, its newest checkpoint. Throws UsageError for a folder without
-// checkpoints, and for one shard of several; FileError.
+// Returns the newest checkpoint if `path` is a folder, else `path`. Throws UsageError if the folder
+// has no checkpoints, or if `path` is one of several shards. Throws FileError.
 std::filesystem::path file_or_newest_in(const std::filesystem::path& path);
 
-// Returns the flag that gives a network of this name, such as "--model mlp".
+// Returns the flag that selects the network with this name, such as "--model mlp".
 std::string model_flag(std::string_view network);
 
-// Reads what a checkpoint, or the newest one of a folder, records beside its tensors. Throws
-// DamagedFileError and FileError as load_checkpoint() does.
+// Reads what a checkpoint records beside its tensors. path: the checkpoint, or a folder for its
+// newest checkpoint. Throws DamagedFileError and FileError as load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
 // Builds the network that a checkpoint records, with the normalisation of its inputs. Throws
-// FileError naming the checkpoint when this program lacks an operation of the network.
+// FileError naming the checkpoint if this program does not have an operation of the network.
 Graph recorded_network(const CheckpointInfo& info);
 
-// Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing when it throws.
-// want_slots false: reads values and state only (evaluation, --init-from). Throws DamagedFileError
-// for a file that is cut short or damaged; FileError for a file of another format version or
-// program; UsageError for another network or optimizer, naming both.
+// Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing if it throws.
+// want_slots: whether to read optimizer slots in addition to values and state; evaluation and
+// --init-from do not need slots. Throws DamagedFileError for a file that is cut short or damaged.
+// Throws FileError for a file of another format version or program. Throws UsageError if the
+// checkpoint has another network or optimizer, naming both.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
 
-// Replaces the parameters in `values` (memory order) by the moving average of a checkpoint that
-// load_checkpoint() has read and that has one. Throws as load_checkpoint() does.
+// Replaces the parameters in `values` (memory order) by the moving average that a checkpoint
+// stores. The caller has read the checkpoint with load_checkpoint(), and its
+// CheckpointInfo::has_average is true. Throws what load_checkpoint() throws.
 void load_average(const std::filesystem::path& path, const Graph& graph, const Tensor& values);
 
 // Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
 std::string weights_hash(const Tensor& values);
 
-// Converts sample ranges to JSON text, "[[epoch, begin, end], ...]". The metadata of a checkpoint
-// are strings and hold the skipped samples in this form. Parsing returns nothing for text in
-// another form, negative numbers and empty ranges.
+// These functions convert sample ranges to JSON text, "[[epoch, begin, end], ...]", and back. The
+// metadata of a checkpoint are strings and have the skipped samples in this form. Parsing returns
+// nullopt for text in another form, negative numbers and empty ranges.
 std::string to_json(std::span<const ps::SampleRange> ranges);
 std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text);
 

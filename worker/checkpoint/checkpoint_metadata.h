@@ -1,5 +1,5 @@
-// The metadata of a checkpoint: what a safetensors file of ours records beside its tensors, as
-// strings. checkpoint.cc writes and reads them.
+// The metadata of a checkpoint, which are the strings that its safetensors file has beside the
+// tensors. checkpoint.cc writes and reads them.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@
 
 namespace syncopate {
 
-// Returns the error of a checkpoint that is damaged; `fault` says how.
+// Returns the error for a damaged checkpoint; `fault` describes the damage.
 DamagedFileError damaged_checkpoint(const std::filesystem::path& path, std::string_view fault);
 
-// Returns the metadata of a checkpoint with this content.
+// Converts `info` to the metadata of a checkpoint.
 FileMetadata checkpoint_metadata(const CheckpointInfo& info);
 
 // Throws DamagedFileError or FileError unless this program reads the file's format version.
@@ -24,7 +24,8 @@ void check_format_version(const SafetensorsReader& file, const std::filesystem::
 std::string metadata_text(const SafetensorsReader& file, const std::filesystem::path& path,
                           std::string_view key);
 
-// Returns what the metadata record. Throws DamagedFileError for an entry that is missing or wrong.
+// Converts the metadata of a file to a CheckpointInfo. Throws DamagedFileError for an entry that is
+// missing or invalid.
 CheckpointInfo checkpoint_info(const SafetensorsReader& file, const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -10,20 +10,20 @@
 namespace syncopate {
 
 struct ElementType {
-  std::string_view name;  // as in the header of a file, such as "BF16"
+  std::string_view name;  // the name in the header of a file, such as "BF16"
   std::uint64_t bits = 0;
-  // Converts little-endian elements to f32: wider types are rounded to nearest, infinities and NaN
-  // stay what they are, and true is 1. Null: this program does not read the type.
+  // Converts little-endian elements to f32. Wider types are rounded to nearest, infinities and NaN
+  // are kept, and true becomes 1. Null if this program does not read the type.
   void (*to_f32)(std::span<const std::byte> elements, std::span<float> values) = nullptr;
 };
 
-// The type that this program writes.
+// The name of the only type that this program writes.
 inline constexpr std::string_view kF32Name = "F32";
 
-// Returns the type of this name; null for a name that the format does not have.
+// Returns the type with this name; null if the format has no such type.
 const ElementType* find_element_type(std::string_view name) noexcept;
 
-// Returns the f32 of the same value as an IEEE 754 binary16 number, given as its bits.
+// Converts an IEEE 754 binary16 number, which is given as its bits, to f32.
 float half_to_float(std::uint16_t half) noexcept;
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// The weights of a checkpoint for other programs.
+// Exports the weights of a checkpoint for other programs.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 namespace syncopate {
 
 // The parameters and running statistics of a checkpoint, without the optimizer's slots: f32, with
-// PyTorch's names, shapes and order. If the run kept a moving average of its parameters
-// (info.has_average), the average takes their place.
+// PyTorch's names, shapes and order. If the checkpoint has a moving average of the parameters
+// (info.has_average), the parameters are this average.
 class TrainedTensors {
  public:
-  // Reads the whole file once. Throws FileError if it is damaged or is not of this network.
+  // Reads the whole file once. Throws FileError if the file is damaged or has another network.
   TrainedTensors(const CheckpointInfo& info, const Graph& graph);
 
   // The parameters, then the state, in the order of the graph.
@@ -27,20 +27,20 @@ class TrainedTensors {
  private:
   SafetensorsReader file_;
   std::vector<TensorEntry> entries_;
-  std::vector<const TensorEntry*> found_;  // in the file, by index of entries_
+  std::vector<const TensorEntry*> found_;  // the tensor in the file for each element of entries_
 };
 
-// Returns the normalisation of the network's input, which no weight contains, such as "(x / 255 -
+// Describes the normalisation of the network's input, which is not part of the weights: "(x / 255 -
 // mean) / stddev of samples x with mean [0.5] and stddev [0.5]".
 std::string describe_normalization(const Graph& graph);
 
-// Throws UsageError if an export of this checkpoint cannot be written to `out`: the checkpoint
-// itself, or a folder.
+// Throws UsageError if `out` is the checkpoint itself or a folder, and so cannot be the file of an
+// export.
 void require_export_file(const CheckpointInfo& info, const std::filesystem::path& out);
 
-// Writes the tensors to a safetensors file that load_state_dict() takes with strict=True. The
-// metadata "input" has the normalisation. Replaces `out` atomically. Throws FileError (checkpoint
-// damaged, disk full).
+// Writes the tensors to a safetensors file that PyTorch's load_state_dict() accepts with
+// strict=True. The metadata entry "input" has the normalisation. Replaces `out` atomically. Throws
+// FileError if the checkpoint is damaged or the disk is full.
 void export_weights(const TrainedTensors& tensors, const Graph& graph,
                     const std::filesystem::path& out);
 

@@ -1,6 +1,6 @@
-// A lock that keeps a folder for one run. It is a lock on the file .lock in the folder, and the
-// file names its holder. The tasks of one job may hold it together, so that it stays while one of
-// them lives.
+// A lock that reserves a folder for one run. It is a lock on the file .lock in the folder, which
+// has the name of the holder. The tasks of one job may share the lock; the folder then stays locked
+// while at least one of them lives.
 #pragma once
 
 #include <chrono>
@@ -15,32 +15,35 @@ namespace syncopate {
 
 struct FolderLockOptions {
   std::string flag;  // the flag that names the folder, "--checkpoint-dir"
-  std::string user;  // what uses the folder, one at a time: "run"
-  // A text that identifies the job: tasks with the same text share the lock. "": it is not shared.
+  std::string user;  // the noun for the holder in messages: "run"
+  // A text that identifies the job; tasks with the same text share the lock. "": the lock is not
+  // shared.
   std::string job{};
   std::chrono::milliseconds timeout{0};  // how long to wait for another holder of the lock
-  // The timeout if the lock's holder is on another host, when longer than `timeout`: a network
-  // file system keeps the locks of a host that went down for some time.
+  // The timeout if the holder of the lock is on another host; used if it is longer than `timeout`.
+  // A network file system keeps the locks of a failed host for some time.
   std::chrono::milliseconds timeout_for_another_host{0};
   std::function<void(const std::string& line)> on_waiting{};  // called once before a wait
 };
 
 class FolderLock {
  public:
-  // Takes the lock of a folder, which must exist. On a file system without locks the constructor
-  // logs a warning and holds nothing. Throws UsageError naming the holder; FileError.
+  // Takes the lock of a folder, which must exist. If the file system does not support locks, logs a
+  // warning and continues without a lock. Throws UsageError naming the holder if the lock is held;
+  // throws FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
-  // Takes the lock again if the folder or its lock file was removed in mid-run, with a warning;
-  // makes the folder if necessary. Called before each write, because otherwise another run could
-  // take the folder that this one makes again. Throws UsageError naming another holder; FileError.
+  // Takes the lock again, with a warning, if the folder or its lock file was removed during the
+  // run; creates the folder if necessary. Call it before each write, because otherwise another run
+  // could lock a folder that this run has created again. Throws UsageError naming the holder if
+  // another run holds the lock; throws FileError.
   void renew();
 
   // Returns the lock file of a folder.
   static std::filesystem::path file_in(const std::filesystem::path& folder);
 
-  // Returns the error that the constructor would throw now for a lock that is not shared; nothing
-  // when the lock is free or its state cannot be read.
+  // Returns the message of the error that the constructor would throw now for a lock that is not
+  // shared; nullopt if the lock is free or its state cannot be read.
   static std::optional<std::string> refusal(const std::filesystem::path& folder,
                                             const FolderLockOptions& options);
 

@@ -1,4 +1,4 @@
-// Files of weights in formats that this program does not read, recognised by name and first bytes.
+// Recognises, by name and first bytes, files of weights in formats that this program does not read.
 #pragma once
 
 #include <filesystem>
@@ -7,14 +7,14 @@
 
 namespace syncopate {
 
-// Throws UsageError with the line of Python that makes a safetensors file of `path`, or with what
-// else to do, if that is a file of PyTorch (.pth, .pt; also the index of .bin shards), of Keras
-// (.keras, .h5) or of ONNX. network: the name of the network that the weights are for. Returns for
-// all other files, also for one that does not exist.
+// Throws UsageError if `path` is a file of PyTorch (.pth, .pt, or the index of .bin shards), of
+// Keras (.keras, .h5) or of ONNX. The error has the line of Python that converts the file to
+// safetensors, or other advice. Does nothing for all other files, including files that do not
+// exist. network: the name of the network that the weights are for.
 void refuse_foreign_file(const std::filesystem::path& path, std::string_view network);
 
-// Returns `text` if it can stand in a printed line such as python3 -c "load('TEXT')", within the
-// quotes of Python and of the shell; else `other`.
+// Returns `text` if it can be inserted between the quotes of a shell line such as python3 -c
+// "load('TEXT')" without escapes; otherwise returns `other`.
 std::string in_python_line(const std::string& text, const std::string& other);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// Keras's names of the tensors of resnet50-v1. weights_file.cc accepts them beside our own, which
-// are PyTorch's. Source: keras/src/applications/resnet.py, ResNet50.
+// Keras's names of the tensors of resnet50-v1. weights_file.cc accepts these names in addition to
+// PyTorch's names, which checkpoints have. Source: keras/src/applications/resnet.py, ResNet50.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace syncopate {
 
-// Whether keras_name() knows the names of this network, "resnet50-v1".
+// Whether keras_name() has names for this network, which is so for "resnet50-v1" only.
 bool has_keras_names(std::string_view network);
 
 // Returns Keras's name of a tensor of resnet50-v1: "conv2_block1_1_conv/kernel" for
-// "layer1.0.conv1.weight". Keras has kernels as [R, S, C, K] and [in, out]. Returns "" for a tensor
-// that Keras's network lacks.
+// "layer1.0.conv1.weight". The kernels of Keras have the shapes [R, S, C, K] and [in, out]. Returns
+// "" for a tensor that the network of Keras does not have.
 std::string keras_name(std::string_view name);
 
 }  // namespace syncopate

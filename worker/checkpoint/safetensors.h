@@ -23,19 +23,20 @@ namespace syncopate {
 struct TensorEntry {
   std::string name;
   Shape shape;
-  std::string dtype = std::string(kF32Name);  // of the elements in the file
+  std::string dtype = std::string(kF32Name);  // element type in the file
   std::uint64_t begin = 0;                    // first byte, counted from the end of the header
   std::uint64_t end = 0;
 };
 
-// Thrown for a file that is cut short, or changed since it was written. An older checkpoint may be
-// sound.
+// Thrown for a file that is cut short or was changed after it was written. An older checkpoint may
+// be intact.
 class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)
       : FileError(fault + "; expected a checkpoint of syncopate train; try an older one"),
         fault_(fault) {}
-  const std::string& fault() const noexcept { return fault_; }  // what() without its advice
+  // the text of what() without the advice
+  const std::string& fault() const noexcept { return fault_; }
 
  private:
   std::string fault_;
@@ -43,14 +44,14 @@ class DamagedFileError : public FileError {
 
 using FileMetadata = std::map<std::string, std::string>;
 
-// The suffix of temporary files, before host and process id of the writer. A writer locks its file,
-// so an unlocked file has lost its writer.
+// The suffix of temporary files; it is followed by the host and the process id of the writer. A
+// writer locks its file, so the writer of an unlocked file has ended.
 inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 
 // Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // tensors: names and shapes in file order; the constructor sets the offsets, and throws
+  // tensors: names and shapes in the order of the file; the constructor sets the offsets. Throws
   // UsageError if a running job writes the file. All functions of the writer throw FileError; then
   // the temporary file is removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
@@ -61,7 +62,7 @@ class SafetensorsWriter {
 
   // Appends the elements of the next tensor to the file.
   void append(std::span<const float> values);
-  // Finishes the file after the last tensor: fills in the checksum, syncs the file, renames it and
+  // Completes the file after the last tensor: writes the checksum, syncs the file, renames it and
   // syncs the folder.
   void commit();
 
@@ -76,31 +77,34 @@ class SafetensorsWriter {
   std::size_t next_ = 0;
   std::uint32_t checksum_ = 0;
   FileDescriptor file_;
-  FileDescriptor lock_;  // keeps the lock from the file's opening to its rename
+  FileDescriptor lock_;  // holds the lock from the opening of the file until it is renamed
 };
 
-// Opens a file and validates its header against the file size: the tensors fill the rest of the
-// file without gaps and overlaps. One thread only.
+// Reads a file. The constructor checks that the tensors of the header fill the rest of the file
+// without gaps and overlaps. One thread only.
 class SafetensorsReader {
  public:
-  // Throws FileError for an unreadable file; DamagedFileError, naming file, byte and fault, for
-  // damage. what: the noun for the file in messages.
+  // Opens a file and checks its header. what: the noun for the file in messages. Throws FileError
+  // if the file cannot be read. Throws DamagedFileError naming file, byte and fault if the header
+  // is damaged.
   explicit SafetensorsReader(std::filesystem::path path, std::string what = "checkpoint");
 
   const FileMetadata& metadata() const noexcept { return metadata_; }
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const noexcept;  // null when absent
 
-  // Reads the whole file. Throws DamagedFileError when its checksum does not match; FileError.
+  // Reads the whole file and compares its checksum. Throws DamagedFileError if the checksum does
+  // not match; throws FileError.
   void verify_checksum() const;
   // Reads a tensor into `values`, which has as many elements as the entry, and converts it to f32.
-  // Throws FileError, also for a type that is not read (ElementType::to_f32).
+  // Throws FileError if the file cannot be read, or if ElementType::to_f32 of the tensor's type is
+  // null.
   void read(const TensorEntry& entry, std::span<float> values) const;
 
  private:
   void read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const;
   void parse_header();
-  // Returns the first byte in the file of a header's entry, for messages.
+  // Returns the byte of the file at which the header's entry of this tensor starts, for messages.
   std::uint64_t byte_of(const std::string& name) const;
   [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
   [[noreturn]] void cut_short(std::uint64_t expected, std::uint64_t found) const;

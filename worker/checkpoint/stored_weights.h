@@ -1,5 +1,5 @@
-// The tensors of a file of weights: of one safetensors file, or of the shards that an index such as
-// model.safetensors.index.json names. Used by weights_file.cc.
+// Reads weights from one safetensors file, or from several such files (shards) that an index such
+// as model.safetensors.index.json names. Used by weights_file.cc.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,40 @@
 
 namespace syncopate {
 
-// Whether this is a JSON file: by its name, or by first bytes that no safetensors file has.
+// Whether this is a JSON file, according to its name or to first bytes that no safetensors file
+// has.
 bool is_json_file(const std::filesystem::path& path);
 
-// Reads an index: the file of each tensor, which is in the folder of the index. Throws UsageError
-// for JSON that is no index, and for an index that names a file in another folder; FileError.
+// Reads an index. Returns the name of the file that has each tensor, by name of the tensor; these
+// files are in the folder of the index. Throws UsageError if the JSON file is not an index, or
+// names a file in another folder. Throws FileError.
 std::map<std::string, std::string> read_shard_index(const std::filesystem::path& path);
 
 // Whether read_shard_index() can read this file.
 bool is_shard_index(const std::filesystem::path& path);
 
-// Returns the files that the index names, each once.
+// Returns the files that the index names, without duplicates.
 std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
 
-// Returns the index in the same folder that names this file; "" if there is none.
+// Returns the index that names this shard and is in the same folder; "" if there is none.
 std::filesystem::path index_beside(const std::filesystem::path& shard);
 
-// Returns the index of the shards that this file belongs to: the index in its folder that names it.
-// If there is none and the file has a name such as model-00001-of-00002.safetensors, returns the
-// name that the index would have. "" for other files.
+// Returns the index beside this file if the file is a shard, see index_beside(). If there is no
+// index but the file has a name such as model-00001-of-00002.safetensors, returns the name that the
+// index would have. Returns "" for other files.
 std::filesystem::path index_of_shard(const std::filesystem::path& path);
 
-// Opens one file, or all shards of an index, and validates their headers. One thread only.
+// One file of weights, or all shards of an index. One thread only.
 class StoredWeights {
  public:
-  // Throws what read_shard_index() and SafetensorsReader throw; UsageError for a missing shard, and
-  // for a tensor that is not in the shard that the index names.
+  // Opens the file, or the index and its shards, and checks their headers. Throws UsageError if a
+  // shard is missing, or a tensor is not in the shard that the index names for it. Also throws what
+  // read_shard_index() and SafetensorsReader throw.
   explicit StoredWeights(const std::filesystem::path& path);
 
-  // The metadata of one file; not used for shards.
+  // Returns the metadata of a single file; empty for shards.
   const FileMetadata& metadata() const noexcept;
-  void verify_checksum() const;  // of one file
+  void verify_checksum() const;  // for a single file
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const;  // null when absent
   // Reads one of tensors(). Throws what SafetensorsReader::read() throws.

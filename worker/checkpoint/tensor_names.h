@@ -1,5 +1,5 @@
-// Finds the tensors of a network in a file that has its names with something in front, such as
-// "module.", or with names of wrappers between, such as "_orig_mod". Used by weights_file.cc.
+// Finds the tensors of a network in a file where their names have a prefix, such as "module.", or
+// contain names of wrappers, such as "_orig_mod". Used by weights_file.cc.
 #pragma once
 
 #include <filesystem>
@@ -15,17 +15,19 @@ namespace syncopate {
 
 class TensorNames {
  public:
-  // wanted: names and shapes, as the file has them, of tensors that the file must have. Names are
-  // taken as they are if all of `wanted` are there. Otherwise a prefix is removed: one that all of
-  // `wanted` have in the file. Of several such prefixes, one with fitting shapes that is not a
-  // moving average's is taken. Throws UsageError when several remain. `tensors` outlives this
-  // object.
+  // tensors: the tensors of the file `path`; must outlive this object. wanted: the tensors that the
+  // file must have, with shapes in the file's order. If the file has the names of all `wanted`
+  // tensors, names are used unchanged. Otherwise a prefix that all `wanted` tensors have in the
+  // file is removed from the names. If several prefixes are possible, prefixes of tensors with
+  // other shapes and prefixes of moving averages are excluded. Throws UsageError if several
+  // prefixes remain.
   TensorNames(const std::vector<TensorEntry>& tensors, std::span<const TensorEntry> wanted,
               const std::filesystem::path& path);
 
-  // Returns the tensor with this name, without the prefix; null when there is none.
+  // Returns the tensor that has this name after the prefix is removed; null if there is none.
   const TensorEntry* find(std::string_view name) const;
-  // Says what was left out of the names: "without the prefix module."; "" if nothing was.
+  // Describes what was removed from the names: "without the prefix module."; "" if nothing was
+  // removed.
   const std::string& note() const noexcept { return note_; }
 
  private:

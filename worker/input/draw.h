@@ -1,5 +1,5 @@
-// The random augmentation of a sample: how its image is cut out and mirrored. It is drawn before
-// the sample is read, so that a reader may decode only what the cut-out needs.
+// The random augmentation of a sample: how its image is cropped and mirrored. It is drawn before
+// the sample is read, so that a reader need decode only the part that the crop needs.
 #pragma once
 
 #include <array>
@@ -30,29 +30,30 @@ struct Draw {
   int dy = 0;
   int dx = 0;
   bool flip = false;  // whether left and right are swapped, after the crop
-  // kRandomResizedCrop: what random_resized_crop() draws from once the picture's size is known.
+  // kRandomResizedCrop: the random bits for random_resized_crop(), which is called when the size of
+  // the picture is known.
   std::uint64_t bits = 0;
 };
 
-// Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
-// rank, thread and batch.
+// Draws the augmentation of a sample. It depends on (seed, epoch, sample index) only, and not on
+// rank, thread or batch.
 Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
                std::int64_t sample_index) noexcept;
 
-// Augments a label map [height, width] in place as apply_draw() augments its image: pixels beyond
-// the map become kUncounted. Only for kNone and kCropFlip.
+// Augments a label map [height, width] in place in the same way as apply_draw() augments its image.
+// Pixels beyond the map become kUncounted. Only for kNone and kCropFlip.
 void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std::int32_t> labels);
 
-// Returns the random key of a sample. Dropout draws from it (Batch::keys). It is a function of
-// (seed, epoch, sample index).
+// Returns the random key of a sample, from which dropout draws (Batch::keys). It depends on (seed,
+// epoch, sample index) only.
 std::uint64_t make_key(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
 
 // Throws UsageError unless samples of this kind can be augmented: crop-flip needs images [H, W, C],
 // random-resized-crop needs u8 images with 1 or 3 channels.
 void check_augment(Augment kind, const TensorSpec& image);
 
-// Copies an image and augments the copy. image: shape [H, W, C], any dtype; samples of other shapes
-// are copied if the kind is kNone. target may be source; otherwise they must not overlap.
+// Copies an image and augments the copy. image: shape [H, W, C], any dtype; with kNone any shape.
+// `target` is the same memory as `source`, or does not overlap it.
 void apply_draw(const Draw& draw, const TensorSpec& image, std::span<const std::byte> source,
                 std::span<std::byte> target);
 

@@ -1,5 +1,6 @@
-// A file of rendered samples. One process writes it, and later processes map it read-only. It is
-// replaced only as a whole (temporary file, rename), so several processes may write it at a time.
+// A file of rendered samples. One process writes the file, and later processes map it read-only.
+// The file is only replaced as a whole (temporary file, rename), so several processes may write it
+// at the same time.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +24,17 @@ struct MappedPayload {
   std::shared_ptr<const void> memory;  // owns the file's mapping
 };
 
-// Maps a cache file and checks its length, header and checksum. Returns nothing when the file is
+// Maps a cache file and checks its length, header and checksum. Returns nullopt if the file is
 // absent, of another version, cut short or damaged; the caller then renders the samples again.
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
-// As map_pixel_cache(), for a payload of a size that only the file knows.
+// Like map_pixel_cache(), but for a payload of any size.
 std::optional<MappedPayload> map_pixel_cache_of_any_size(const std::filesystem::path& path,
                                                          std::uint32_t version);
 
 // Writes a cache file, and creates its folder if necessary. Throws FileError on failure; then no
-// temporary file stays.
+// temporary file is left.
 void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& key,
                        std::span<const std::uint8_t> payload);
 

@@ -1,4 +1,4 @@
-// --split: which training samples become validation samples.
+// Selects the training samples that become validation samples (--split).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace syncopate {
 
-// Returns the fraction of a value of --split, "val=0.1". Throws UsageError unless it is above 0 and
-// below 1.
+// Returns the fraction that a value of --split gives: 0.1 for "val=0.1". Throws UsageError unless
+// the fraction is above 0 and below 1.
 double parse_split(const std::string& text);
 
 // The indices of the samples in two parts of a data set, each in ascending order.
@@ -17,8 +17,9 @@ struct HeldOutSamples {
   std::vector<std::uint32_t> validation;
 };
 
-// Holds out the fraction that `text`, a value of --split, names: the last samples of a permutation
-// that is a function of the seed. Throws UsageError naming --split when a part would be empty.
+// Selects validation samples: the last samples of a permutation that depends on the seed only, as
+// many as the fraction in `text`, a value of --split. Throws UsageError naming --split if a part
+// would be empty.
 HeldOutSamples hold_out(std::int64_t samples, const std::string& text, std::uint64_t seed);
 
 }  // namespace syncopate

@@ -132,7 +132,7 @@ struct Summary {
   std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null: not counted
   // samples that were replaced by others, in the epoch that had the most
   std::int64_t train_bad_samples = 0;
-  std::int64_t test_bad_samples = 0;  // samples of the split that are left out
+  std::int64_t test_bad_samples = 0;  // samples of the test split that are left out
   std::int64_t val_bad_samples = 0;
   // why the first bad sample could not be read, of the test split if it has any
   std::string first_bad = {};

@@ -67,15 +67,14 @@ struct ProgressLineStyle {
 };
 
 // Returns a progress line of at most `columns` columns, without a line end. In a narrow terminal
-// the bar becomes shorter, then is left out, and then the last fields are left out. Example: "epoch
-// 2/3 ━━━━━━━╸──── 812/937
-// loss 0.0612 acc 98.1%  41.2k samples/s  ETA 0:04"
+// the bar becomes shorter, then the bar is left out, and then the last fields. Example:
+//   epoch 2/3 ━━━━━━━╸──── 812/937  loss 0.0612 acc 98.1%  41.2k samples/s  ETA 0:04
 std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style);
 // Returns the progress line of work other than training, such as "evaluating ━━━━━━━╸──── 12/79".
 std::string format_progress_line(const ActivityState& state, const ProgressLineStyle& style);
 
-// Returns the progress line for a log file, which has no bar and any width. Example: "epoch 2/3
-// step 812/937  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04"
+// Returns the progress line for a log file, which has no bar and may have any width. Example:
+//   epoch 2/3  step 812/937  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04
 std::string format_progress_text(const ProgressState& state);
 // Returns the log line of work other than training, such as "evaluating  12/79".
 std::string format_progress_text(const ActivityState& state);

@@ -1,6 +1,6 @@
 // Computes which samples of the global order each batch holds, without threads or sample memory.
-// The global batch of a step is cut into equal shares, one per replica; a plan gives the shares of
-// one task. Used by BatchReader and the train loops.
+// The global batch of a step is divided into equal shares, one per replica; a plan has the shares
+// of one task. Used by BatchReader and the training loops.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// The samples of one epoch that were skipped and still have to be trained: ranges of the epoch's
-// order. Skipped samples are counted from 0 through all ranges. Immutable, thread-safe.
+// The samples of one epoch that were skipped and still have to be trained, as ranges of the epoch's
+// order. The skipped samples are numbered from 0 across all ranges. Immutable, thread-safe.
 class UntrainedSamples {
  public:
   UntrainedSamples() = default;
@@ -20,10 +20,10 @@ class UntrainedSamples {
   explicit UntrainedSamples(std::vector<ps::SampleRange> ranges);
 
   std::int64_t count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
-  // Returns the skipped samples from number `i` to the end of the range that holds sample `i`, as a
-  // range of the epoch's order. i in [0, count).
+  // Returns the skipped samples from number `i` to the end of the range that contains it, as a
+  // range of the epoch's order. i in [0, count()).
   ps::SampleRange range_at(std::int64_t i) const;
-  // Returns the ranges without the first `i` skipped samples. i in [0, count].
+  // Returns the ranges without the first `i` skipped samples. i in [0, count()].
   std::vector<ps::SampleRange> without_first(std::int64_t i) const;
 
  private:
@@ -34,12 +34,13 @@ class UntrainedSamples {
 };
 
 // A batch of one epoch. A plan numbers the samples of an epoch by their index in the epoch's order.
-// In an epoch that was begun before the plan started, the skipped samples have the numbers just
-// below the first sample that was not begun; BatchPlan::range_at() finds their indices.
+// In an epoch that was begun before the plan started, skipped samples get other numbers: the
+// numbers directly below the first sample that was not begun. BatchPlan::range_at() converts these
+// numbers to indices.
 struct PlannedBatch {
   ps::DataPosition position;  // where the global batch starts
-  std::int64_t epoch = 0;     // epoch of the samples; before position.epoch for skipped samples
-  // The task's share has the samples numbered from `begin` up to, but not including, `end`.
+  std::int64_t epoch = 0;     // epoch of the samples; for skipped samples lower than position.epoch
+  // The share of the task has the samples with numbers in [begin, end).
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t global_count = 0;  // samples of the step over all shards
@@ -48,27 +49,28 @@ struct PlannedBatch {
 // Computes the batches of one task's share. Immutable, thread-safe.
 class BatchPlan {
  public:
-  // Makes a plan. Throws UsageError for options and positions that make_batch_source refuses.
+  // Makes a plan. Throws UsageError for options and positions that make_batch_source() refuses.
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
-  // Returns batch `sequence` (from 0) after the start position; the epochs have no end. The share
-  // is cut as strategies/input_shard.h says. Allocates only while skipped ranges are left.
+  // Returns batch number `sequence`, counted from 0 at the start position; the sequence of epochs
+  // is endless. The share follows from strategies/input_shard.h. Allocates memory only while
+  // skipped ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
-  // Returns the samples of a batch from `i` up to the first gap or the end of the batch, as a range
-  // of the epoch's order. i in [planned.begin, planned.end).
+  // Returns the samples of a batch from number `i` up to the first gap between their indices or the
+  // end of the batch, as a range of the epoch's order. i in [planned.begin, planned.end).
   ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
   // Returns the number of batches from the start position to the end of all epochs below `epoch`.
   std::int64_t batches_before(std::int64_t epoch) const noexcept;
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
-  // Returns the most samples that the share of this task can have. A short batch may give a late
-  // replica more than a whole batch does: of 10 samples the last of 4 replicas gets 1, of 8 samples
-  // it gets 2.
+  // Returns the most samples that the share of this task can have. In a short batch the share of a
+  // late replica may be larger than in a whole batch: the last of 4 replicas gets 1 of 10 samples,
+  // but 2 of 8 samples.
   std::int64_t most_samples() const noexcept;
 
  private:
-  // The samples that are left of a begun epoch: its skipped ranges, then all samples from `offset`
-  // on. The skipped samples have the numbers right before `offset`.
+  // The samples that are left of an epoch that was begun: its skipped ranges, then all samples from
+  // `offset` on. The skipped samples have the numbers directly below `offset`.
   struct Rest {
     std::int64_t epoch = 0;
     std::int64_t offset = 0;  // the data set's size if only skipped ranges are left
@@ -81,10 +83,10 @@ class BatchPlan {
   BatchShare share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
   std::int64_t batches_in(const Rest& rest) const noexcept;
-  // Returns the batch that starts at sample `begin` of an epoch, counted as in PlannedBatch.
+  // Returns the batch that starts at the sample with number `begin` of an epoch, see PlannedBatch.
   PlannedBatch cut(std::int64_t epoch, std::int64_t begin, ps::DataPosition position) const;
-  // Returns the data position of the batch that starts at sample `begin` of the epoch `rest`,
-  // counted as in PlannedBatch.
+  // Returns the data position of the batch that starts at the sample with number `begin` of the
+  // epoch `rest`, see PlannedBatch.
   ps::DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
 
   std::int64_t dataset_size_;

@@ -1,4 +1,4 @@
-// Fills a batch: finds the samples that the plan names in the order of their epoch, draws their
+// Fills batches: finds the samples of a batch from the plan and the order of the epoch, draws their
 // augmentation and reads them.
 #pragma once
 
@@ -20,17 +20,18 @@
 
 namespace syncopate {
 
-// The order of the samples of an epoch: a permutation that is a function of (seed, epoch), or 0, 1,
-// 2, ... without shuffling. Thread-safe. Keeps the two latest epochs, because readers may be in two
-// epochs at a time.
+// The order of the samples of each epoch: a permutation that depends on (seed, epoch) only, or 0,
+// 1, 2, ... without shuffling. Stores the orders of the two latest epochs, because readers may be
+// in two epochs at the same time. Thread-safe.
 class EpochOrder {
  public:
-  // Makes the order of each epoch, shuffled if `shuffle` is true. Throws UsageError for a shuffled
+  // shuffle: false means the order 0, 1, 2, ... in every epoch. Throws UsageError for a shuffled
   // data set of 2^32 or more samples.
   EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle);
 
-  // Returns the permutation of 0 .. dataset_size - 1; null stands for 0, 1, 2, ... The first caller
-  // computes an epoch (about 1 ms for 60,000 samples) while other callers wait.
+  // Returns the permutation of 0 .. dataset_size - 1; null for the order 0, 1, 2, ... The first
+  // call for an epoch computes the permutation (about 1 ms for 60,000 samples) while other callers
+  // wait.
   std::shared_ptr<const std::vector<std::uint32_t>> of_epoch(std::int64_t epoch) const;
 
  private:
@@ -46,46 +47,48 @@ class EpochOrder {
   mutable std::array<Entry, 2> recent_;  // the orders by epoch % 2; guarded by mutex_
 };
 
-// The memory of one batch, which is filled repeatedly.
+// The memory of one batch, which is reused for many batches.
 struct BatchSlot {
-  Batch whole;                               // allocated for the most samples of a share
-  Batch batch;                               // `whole`, or the first rows of `whole`
-  std::vector<std::span<std::byte>> sample;  // the inputs of the sample that is read
+  Batch whole;  // has the memory for the largest share
+  Batch batch;  // `whole`, or the first rows of `whole`
+  // the memory for the inputs of the sample that is being read
+  std::vector<std::span<std::byte>> sample;
 
   bool has_memory() const noexcept { return !whole.inputs.empty(); }
 };
 
-// Reads the plan's batches into slots. A slot is the memory of one batch. Immutable and
-// thread-safe: each thread passes its own slot.
+// Reads batches of the plan into slots. Immutable and thread-safe: several threads may call fill()
+// with different slots.
 class BatchReader {
  public:
-  // Makes a reader. Throws UsageError for options that make_batch_source refuses.
+  // Makes a reader. Throws UsageError for options that make_batch_source() refuses.
   BatchReader(const Dataset& dataset, const InputOptions& options, ps::DataPosition start);
 
   const BatchPlan& plan() const noexcept { return plan_; }
 
-  // The memory of the largest batch, in bytes.
+  // Returns the memory of the largest batch, in bytes.
   std::int64_t batch_bytes() const;
-  // Allocates the memory of the largest batch. Throws OutOfMemoryError.
+  // Makes a slot with memory for the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Makes the slots of a ring. Those that it uses from the beginning have memory. Throws
-  // OutOfMemoryError.
+  // Makes the slots of a ring. Only the slots that the ring uses from the beginning have memory.
+  // Throws OutOfMemoryError.
   std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
   // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
   BatchSlot& with_memory(BatchSlot& slot) const;
   // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
-  // Reads the given samples, at most most_samples() of the plan, into `slot`.
+  // Reads the given samples into `slot`. Their number is at most most_samples() of the plan.
   void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:
   static void resize(BatchSlot& slot, std::int64_t count);
-  // Reads samples into `slot`, the memory of one batch, from row `row` of the batch on. Returns the
-  // row after them: bad ones may be left out.
+  // Reads samples into `slot`, from row `row` of the batch on. Returns the row after the last
+  // sample that was stored; bad samples may be left out.
   std::int64_t read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
-  // Reads the tensors of a sample that the task uses.
+  // Reads those tensors of a sample that the task uses: the inputs, the target or both.
   void read_parts(std::int64_t index, const Draw& draw, const SampleView& sample) const;
-  // Reads the sample `index`, or another good one that replaces it. Returns false if it is bad.
+  // Reads sample `index`. If it is bad, reads the good sample that replaces it, or nothing if bad
+  // samples are left out, and returns false.
   bool read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const;
   // Shortens the batch to the samples that were read.
   static void shorten(BatchSlot& slot, std::int64_t count);

@@ -1,6 +1,7 @@
-// A ring of batches between reader threads and one consumer. Readers fill slots, one batch each,
-// and the consumer empties them in order, so the sequence does not depend on the speed or the
-// number of threads, which may change while the ring runs. One lock per batch; idle threads sleep.
+// A ring of batches between reader threads and one consumer. Each reader fills a slot with one
+// batch, and the consumer takes the batches in order. The sequence therefore does not depend on the
+// speed or the number of readers, which may change while the ring runs. A mutex is locked once per
+// batch; idle threads sleep.
 #pragma once
 
 #include <atomic>
@@ -21,26 +22,28 @@ namespace syncopate {
 
 struct BatchRingOptions {
   int held = 2;  // slots that the consumer holds: 2 or more
-  // How many readers there are and how many slots they fill ahead of the consumer; both may be
-  // tuned while the ring runs.
+  // The number of readers, and the number of batches that they prepare ahead of the consumer; both
+  // may be tuned while the ring runs.
   InputTunerOptions input;
   ReaderTrace trace;
 
-  // The slots that the ring may use: those that are held, and the most that are filled ahead.
+  // Returns the number of slots that the ring may use: `held`, plus the most batches that are
+  // prepared ahead.
   std::size_t num_slots() const noexcept;
 };
 
-// Returns the options of a source's ring. batch_bytes: the memory of a slot.
+// Returns the options of the ring of a batch source. batch_bytes: the memory of a slot.
 BatchRingOptions ring_options(const InputOptions& options, std::int64_t batch_bytes, int held);
 
-// What the readers of a ring call.
+// The functions that the readers of a ring call.
 struct BatchRingCalls {
-  // Fills a slot with batch `sequence`. Called for 0, 1, 2, ..., one call at a time per slot.
+  // Fills slot `slot` with batch `sequence`. Called for the batches 0, 1, 2, ...; there is at most
+  // one call at a time per slot.
   std::function<void(std::int64_t sequence, std::size_t slot)> fill;
-  // Waits, before `fill` and on the same thread, until the batch may be filled; returns false if
-  // there is none. May be empty.
+  // Called before `fill` on the same thread. Waits until batch `sequence` may be filled; returns
+  // false if there is no such batch. May be empty.
   std::function<bool(std::int64_t sequence)> wait = {};
-  // Ends every call of `wait`, now and later; does not throw. May be empty.
+  // Makes running and later calls of `wait` return; does not throw. May be empty.
   std::function<void()> wake = {};
 };
 
@@ -53,16 +56,18 @@ class BatchRing {
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
-  // Returns the slot of the next batch. This slot and the one before it stay unchanged until the
-  // next call. Throws what the calls threw for that batch, and throws it again on every later call.
+  // Returns the slot of the next batch. This slot and the slot of the previous call stay unchanged
+  // until the next call. Throws what `wait` or `fill` threw for this batch, and throws it again on
+  // every later call.
   std::size_t take();
   // Returns how long take() has waited so far.
   std::chrono::nanoseconds waited() const noexcept { return waited_; }
-  // How many batches are prepared ahead now. From any thread.
+  // Returns how many batches are prepared ahead now. Any thread may call this.
   int ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
-  // How many readers fill batches now. For the consumer's thread.
+  // Returns how many readers fill batches now. Only the consumer's thread may call this.
   int readers() const noexcept { return active_; }
-  // How many readers a fixed number of batches ahead allows; 0: the number of batches is tuned.
+  // Returns the most readers that a fixed number of batches ahead allows; 0 if the number of
+  // batches is tuned.
   int most_readers() const noexcept { return most_readers_; }
 
  private:
@@ -79,7 +84,8 @@ class BatchRing {
 
   void start_readers(int readers);
   void read_batches(int reader, TraceThread* trace);
-  std::optional<Claim> claim(int reader);  // the next batch to fill; nothing: the ring ends
+  // returns the next batch to fill; nullopt if the ring ends
+  std::optional<Claim> claim(int reader);
   void finish(const Claim& filled, std::exception_ptr error, double seconds);
   void apply_tuning(int readers);
   void free_slots();
@@ -100,7 +106,7 @@ class BatchRing {
   std::chrono::nanoseconds waited_{0};
   Clock::time_point took_at_ = Clock::now();  // when take() last returned
 
-  std::mutex mutex_;  // guards the members below but the threads
+  std::mutex mutex_;  // guards the members below except readers_
   std::condition_variable slot_freed_;
   std::condition_variable slot_filled_;
   std::condition_variable readers_changed_;
@@ -108,8 +114,9 @@ class BatchRing {
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;     // slots without a batch; the last one is used next
   std::vector<std::size_t> slot_of_;  // by sequence, modulo the number of slots
-  int active_ = 0;  // readers with a lower number claim batches, the others rest; written by the
-                    // consumer only
+  // Readers with a number below active_ claim batches, the other readers sleep. Written by the
+  // consumer only.
+  int active_ = 0;
   std::int64_t claimed_ = 0;   // number of batches that readers have begun to fill
   std::int64_t freed_ = 0;     // number of batches that the consumer has released
   bool were_blocked_ = false;  // a reader has found no free slot since the last take()

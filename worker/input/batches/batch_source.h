@@ -1,4 +1,4 @@
-// An endless sequence of batches. Its order is a function of (seed, epoch) and independent of
+// An endless sequence of batches. The order of samples depends on (seed, epoch) only and not on
 // threads; the share of a task follows from its input shard. The position can be saved and
 // restored.
 #pragma once
@@ -18,20 +18,20 @@ namespace syncopate {
 
 // Where the reader threads of a source record their spans.
 struct ReaderTrace {
-  Trace* trace = nullptr;  // null: nowhere; outlives the source
+  Trace* trace = nullptr;  // null: spans are not recorded; outlives the source
   int first_id = 1000;     // id of the first reader, above the replicas' ids
   std::string name = "reader";
 };
 
-// What a source may choose itself while it runs (input_tuner.h).
+// What a batch source may tune while it runs (input_tuner.h), and its budget.
 struct Autotune {
   bool threads = false;                             // InputOptions::threads is not used
   bool prefetch = false;                            // InputOptions::prefetch is not used
-  int cpus = 1;                                     // CPUs for the readers and the lanes together
+  int cpus = 1;                                     // CPUs that readers and lanes share
   int lanes = 0;                                    // compute threads of the consumer
-  std::int64_t most_bytes = std::int64_t{1} << 30;  // of all batches of the source
+  std::int64_t most_bytes = std::int64_t{1} << 30;  // memory for all batches of the source
 
-  // Returns the budget of one of `sources` sources that share this one.
+  // Returns the budget of each of `sources` batch sources that share this budget.
   Autotune share(int sources) const;
 };
 
@@ -39,9 +39,9 @@ struct InputOptions {
   std::int64_t batch_size = 64;  // samples per step over all replicas of all tasks
   std::uint64_t seed = 1;
   bool shuffle = true;
-  bool drop_remainder = true;  // true in training; else the last batch of an epoch is short
-  // What becomes of a sample that cannot be read and may be skipped: true: it is left out, and its
-  // batch is shorter; false: the next good sample by number takes its place.
+  bool drop_remainder = true;  // false: the last batch of an epoch may be short; true in training
+  // How a sample is skipped that cannot be read. True: it is left out, and its batch is shorter.
+  // False: the good sample with the next higher number replaces it.
   bool leaves_out_bad = false;
   Augment augment = Augment::kNone;
   int threads = 1;   // number of reader threads
@@ -51,7 +51,7 @@ struct InputOptions {
   ReaderTrace trace;
 };
 
-// Return the values as a user gives them: "auto" or a number.
+// Return the values of --input-threads and --prefetch: "auto" or a number.
 std::string threads_text(const InputOptions& options);
 std::string prefetch_text(const InputOptions& options);
 
@@ -59,30 +59,31 @@ struct InputCounters {
   double wait_seconds = 0.0;  // how long the consumer waited in next()
   std::int64_t batches = 0;
   int readers = 1;       // reader threads that make batches now
-  int most_readers = 0;  // those that a fixed prefetch allows; 0: prefetch is tuned
+  int most_readers = 0;  // the most readers that a fixed prefetch allows; 0: prefetch is tuned
 };
 
 // A source of batches. One thread calls next().
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Returns the next batch: inputs and target with the shapes and dtypes of the data set, N samples
-  // each, and their keys (make_key); loss_divisor is the global sample count of this step. N is the
-  // share of this shard, which is smaller in the short last batch of an epoch and may be 0. The
-  // batch is recycled: it stays valid until the second next call. Returned by reference, because a
-  // copy of its shapes would cost two allocations per step. Throws what the data set throws for a
-  // sample of the batch, and throws it again on every later call.
+  // Returns the next batch, with the inputs, the target and the keys (make_key()) of N samples, in
+  // the shapes and dtypes of the data set. N is the share of this shard, which is smaller in the
+  // short last batch of an epoch and may be 0. loss_divisor is the global sample count of this
+  // step. The memory is reused: the batch stays valid until the second call after this one. It is
+  // returned by reference, because a copy of its shapes would cost two allocations per step. Throws
+  // what the data set throws for a sample of the batch, and throws it again on every later call.
   virtual const Batch& next() = 0;
   // Returns the position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;
-  // Returns the number of batches of a whole epoch, including a short last batch if that is used.
+  // Returns the number of batches of a whole epoch, including a short last batch unless
+  // drop_remainder.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
 };
 
 // Makes a source of batches; the data set must outlive it. Throws UsageError for an empty data set,
-// a global batch larger than the data set with drop_remainder, options or a position out of range,
-// and overlapping untrained ranges.
+// for options or a position out of range, and for overlapping untrained ranges. With
+// drop_remainder, throws UsageError for a global batch that is larger than the data set.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                ps::DataPosition start = {});
 

@@ -1,11 +1,10 @@
-// Chooses how many reader threads make batches and how many batches are prepared ahead, from the
-// times of both sides (--input-threads auto, --prefetch auto). Called by the ring of batches;
-// neither has threads nor reads a clock, so that tests bring their own. Results do not depend on
-// the choice.
-// Sources: the rule for stages of tf.data (tensorflow/core/framework/model.cc, stage-based
-// autotuning): raise a stage's parallelism until it is faster than the consumer; and its rule for
-// prefetching (core/kernels/data/prefetch_autotuner.cc): double a buffer that ran empty after it
-// was full.
+// Chooses how many reader threads make batches and how many batches are prepared ahead
+// (--input-threads auto, --prefetch auto), from the times of the readers and of the consumer.
+// Called by BatchRing. The tuner has no threads and reads no clock, so that tests can pass any
+// times. Results of training do not depend on the choice.
+// Sources: two rules of tf.data. Stage-based autotuning (tensorflow/core/framework/model.cc) raises
+// the parallelism of a stage until it is faster than the consumer. Prefetching
+// (core/kernels/data/prefetch_autotuner.cc) doubles a buffer that ran empty after it was full.
 #pragma once
 
 #include <array>
@@ -14,14 +13,15 @@
 namespace syncopate {
 
 struct InputTunerOptions {
-  bool tunes_readers = false;  // else `readers` stays
-  bool tunes_ahead = false;    // else `ahead` stays
-  int readers = 1;             // to begin with
-  int ahead = 2;               // batches prepared ahead of the consumer, to begin with
+  bool tunes_readers = false;  // false: the number of readers does not change
+  bool tunes_ahead = false;    // false: the number of batches ahead does not change
+  int readers = 1;             // initial number of reader threads
+  int ahead = 2;               // initial number of batches that are prepared ahead of the consumer
   int most_readers = 1;
-  int most_ahead = 2;  // what the memory budget allows
+  int most_ahead = 2;  // largest `ahead` that the memory budget allows
   int cpus = 1;        // CPUs that the readers and the consumer share
-  int lanes = 0;       // threads of the consumer, which sleep while it waits for a batch
+  // compute threads of the consumer, which sleep while the consumer waits for a batch
+  int lanes = 0;
 
   bool is_on() const noexcept { return tunes_readers || tunes_ahead; }
 };
@@ -29,11 +29,11 @@ struct InputTunerOptions {
 // The mean of the recent values of a cost, in seconds.
 class RecentCost {
  public:
-  // Adds a value. When the last few values are far from the older ones, the cost has changed, and
-  // the older ones are dropped.
+  // Adds a value. If the last few values are far from the older values, the cost has changed, and
+  // the older values are dropped.
   void add(double seconds);
-  // As add(), but leaves out values that are far above the mean, unless several come in a row.
-  // Returns whether the value was added.
+  // Like add(), but leaves out values that are far above the mean, unless several of them are
+  // consecutive. Returns whether the value was added.
   bool add_unless_pause(double seconds);
 
   int count() const noexcept { return size_; }
@@ -52,22 +52,23 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  int settling_ = 0;  // values to come until those measured during a change are dropped
-  int pauses_ = 0;    // values in a row that were left out
+  // number of values to wait for until the values measured during a change are dropped
+  int settling_ = 0;
+  int pauses_ = 0;  // number of consecutive values that were left out
 };
 
-// One thread at a time.
+// Not thread-safe; the ring calls it under a lock.
 class InputTuner {
  public:
   explicit InputTuner(const InputTunerOptions& options);
 
-  // Called when a reader has made a batch in `seconds` of its time.
+  // Called when a reader has made a batch, which took `seconds`.
   void add_batch(double seconds) { batch_.add(seconds); }
-  // Called when the consumer has taken a batch: it asked `step_seconds` after its last batch had
-  // arrived, and waited `waited_seconds`. were_blocked: readers have found no free slot since the
-  // last call.
+  // Called when the consumer has taken a batch. step_seconds: the time between the arrival of the
+  // previous batch and the request for this batch. waited_seconds: how long the consumer waited for
+  // this batch. were_blocked: whether readers have found no free slot since the last call.
   void add_take(double step_seconds, double waited_seconds, bool were_blocked);
-  // Called when no more than `readers` threads could be started.
+  // Called when only `readers` threads could be started.
   void limit_readers(int readers);
 
   int readers() const noexcept { return readers_; }
@@ -77,19 +78,20 @@ class InputTuner {
  private:
   void tune_readers();
   void tune_ahead(bool waited);
-  // The number of readers that may run: the CPUs that the lanes leave plus `slack`, rounded up.
+  // Returns the number of readers that may run: the CPUs that the lanes do not use plus `slack`,
+  // rounded up.
   int affordable(double slack) const;
 
   InputTunerOptions options_;
-  RecentCost batch_;  // of one reader
-  RecentCost step_;   // of the consumer, without waiting
-  RecentCost wait_;   // of the consumer
+  RecentCost batch_;  // seconds that one reader takes for a batch
+  RecentCost step_;   // seconds of a step of the consumer, without waiting
+  RecentCost wait_;   // seconds that the consumer waits for a batch
   int takes_ = 0;
-  int lower_for_ = 0;  // takes in a row with more readers than needed
+  int lower_for_ = 0;  // number of consecutive takes with more readers than needed
   int readers_;
   int ahead_;
-  int spare_;                  // batches ahead beside one of each reader
-  bool were_blocked_ = false;  // readers, since `spare_` last grew
+  int spare_;                  // batches ahead in addition to one per reader
+  bool were_blocked_ = false;  // whether readers were blocked since spare_ was last raised
 };
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-// The batches of an asynchronous worker: ranges of samples that the job leases to it while training
-// runs. The order of an epoch and its augmentation are the same as in make_batch_source.
+// The batches of an asynchronous worker. A batch is a range of samples that the job leases to the
+// worker while training runs. The order of an epoch and the augmentation are the same as in
+// make_batch_source().
 #pragma once
 
 #include <condition_variable>
@@ -19,44 +20,45 @@ namespace syncopate {
 
 // The functions through which a batch source leases ranges of samples from the job.
 struct LeaseSource {
-  // Returns the next range of samples that the job leases to this worker, or nothing when none is
-  // left. May block. Reader threads call it one at a time and in order, and not again after it
-  // returned nothing or threw.
+  // Returns the next range of samples that the job leases to this worker; nullopt if none is left.
+  // May block. Reader threads call it one at a time, and not again after it returned nullopt or
+  // threw.
   std::function<std::optional<ps::SampleRange>()> next_lease;
-  // Ends a call of next_lease() that waits, and makes later calls end at once. Called once, when
-  // the source ends.
+  // Makes a waiting call of next_lease() return, and later calls return at once. Called once, when
+  // the source is destroyed.
   std::function<void()> stop;
 };
 
 struct LeasedInputOptions {
-  // options.batch_size is the most samples of a lease. prefetch: leases taken ahead of the
-  // requested one; with Autotune, one for each reader and one more. drop_remainder and shard are
-  // not used.
+  // batch_size is the largest number of samples of a lease. prefetch is the number of leases that
+  // are taken ahead of the requested lease; with Autotune this is one per reader and one more.
+  // drop_remainder and shard are not used.
   InputOptions input;
-  // A batch's loss_divisor is this factor times its samples; above 1 where several gradients make
-  // one update.
+  // The loss_divisor of a batch is this factor times its number of samples. The factor is above 1
+  // if an update sums the gradients of several batches.
   std::int64_t loss_divisor_factor = 1;
 };
 
 // The batches of one asynchronous worker. One thread calls upcoming(), next() and position().
 class LeasedBatchSource final : public BatchSource {
  public:
-  // The data set must outlive the source. Throws what make_batch_source throws.
+  // The data set must outlive the source. Throws what make_batch_source() throws.
   LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseSource source);
 
   // Returns the samples of the batch that next() will return; null at the end. Waits for the lease,
-  // but not for its samples. Valid until the next call of next(). Throws what next_lease threw, and
-  // throws it again on every later call; UsageError for a lease that does not fit the data set.
+  // but not until its samples are read. The result is valid until the next call of next(). Throws
+  // what next_lease() threw, and throws it again on every later call. Throws UsageError for a lease
+  // that does not fit the data set.
   const ps::SampleRange* upcoming();
   // Returns the next batch; must not be called once upcoming() has returned null. Throws what
   // upcoming() and the data set throw.
   const Batch& next() override;
-  // Returns the start of the batch that upcoming() returned, if it was called for the next batch;
-  // otherwise the end of the last batch. Batches of other workers are not covered; the job keeps
-  // account of all leased samples.
+  // Returns the start of the next batch if upcoming() was called for it; otherwise the end of the
+  // last batch. The position does not include batches of other workers; the job keeps track of all
+  // leased samples.
   ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
-  // The waits of the consumer: wait_seconds counts waiting for samples, not for leases.
+  // Returns the counters; wait_seconds includes waiting for samples, but not for leases.
   InputCounters counters() const override;
 
  private:
@@ -77,7 +79,7 @@ class LeasedBatchSource final : public BatchSource {
   ps::SampleRange upcoming_;
   ps::DataPosition position_;
 
-  std::mutex mutex_;  // guards all members below but the ring
+  std::mutex mutex_;  // guards all members below except ring_
   std::condition_variable asked_;
   std::condition_variable leased_;
   std::vector<ps::SampleRange> leases_;  // the range of samples leased for each batch slot
