@@ -120,8 +120,8 @@ class Client {
   // Sends the bucket's gradient, which must not change until wait_values(bucket) returns.
   void push(int bucket);
   // Ends the step. Returns the step's sums of losses, metrics and samples. Under sync these are
-  // sums over all workers, or with backup workers over the workers whose gradients were used. Under
-  // other rules they are those of this worker alone.
+  // sums over all workers, or with backup workers over the gradients that were used. Under other
+  // rules they are those of this worker alone.
   wire::StepSumsT finish_step();
   // Waits until every push and pull of this worker has been answered.
   void flush();

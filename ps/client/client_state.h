@@ -57,7 +57,7 @@ struct ClientState {
   // The state of the job: batches, assignments and exchanges.
   std::deque<SampleRange> leases;
   std::vector<SampleRange>
-      leased_batches;  // batches returned by next_lease() whose step has not been answered
+      leased_batches;  // batches returned by next_lease(), until their step is answered
   bool leases_finished = false;
   bool wants_lease = false;  // a caller waits for a batch
   wire::JobStatusT status;

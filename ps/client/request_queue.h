@@ -72,7 +72,7 @@ class RequestQueue {
   // its receive queue.
   void return_credit(OpenRequest& open);
   void finish(Key key);
-  // Returns sent requests whose answer is overdue, and restarts their timeouts.
+  // Returns sent requests with an overdue answer, and restarts their timeouts.
   std::vector<OpenRequest*> take_overdue();
 
  private:

@@ -66,7 +66,7 @@ struct ServerRecord {
   std::uint32_t incarnation = 0;
   std::string endpoint;
   std::uint64_t fingerprint = 0;
-  std::set<std::uint64_t> snapshots;  // the snapshots of which the server has files
+  std::set<std::uint64_t> snapshots;  // snapshots that the server has as files
 };
 
 using WorkerPhase = WorkerRecord::Phase;

@@ -64,7 +64,7 @@ class Registration {
   // Asks one worker for its declaration, which becomes the job's declaration. Later asks each
   // worker with another fingerprint for its declaration.
   void request_declarations();
-  // Returns the snapshots of this job of which the server has files.
+  // Returns the snapshots of this job that the server has as files.
   std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;
   void send_declaration(int server);
   void admit(int worker);

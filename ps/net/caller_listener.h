@@ -1,4 +1,5 @@
-// Accepts callers that may be any program, for PendingConnections and DescriptorServer.
+// Accepts connections of callers, which may be any program. Used by PendingConnections and
+// DescriptorServer.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,16 @@
 
 namespace syncopate {
 
-// A listening socket that serves a bounded number of callers at a time. Further callers, and all
-// new ones while this process has no free file descriptor, wait in the socket's backlog. One thread
-// only. `callers`: the number of callers that are being served.
+// A listening socket that serves a limited number of callers at a time. Further callers wait in the
+// socket's backlog. While this process has no free file descriptor, all new callers wait there. One
+// thread only. The argument `callers` is the number of callers that are being served.
 class CallerListener {
  public:
   explicit CallerListener(Listener listener) : listener_(std::move(listener)) {}
 
   std::uint16_t port() const { return listener_.port(); }
-  // Returns what poll(2) has to watch: -1, which it ignores, while no caller can be accepted.
-  // Waiting callers would else make poll() return at once.
+  // Returns the descriptor that poll(2) should watch. Returns -1, which poll() ignores, while no
+  // caller can be accepted; otherwise waiting callers would make poll() return at once.
   int descriptor(std::size_t callers) const noexcept {
     return is_full(callers) ? -1 : listener_.descriptor();
   }
@@ -28,7 +29,7 @@ class CallerListener {
   // Returns a caller if one waits and can be accepted. Logs the first lack of descriptors.
   std::optional<Connection> accept(std::size_t callers);
 
-  // How often a listener without room is to look for room.
+  // How often a full listener should check whether it can accept callers again.
   static constexpr int kFullMilliseconds = 100;
 
  private:

@@ -1,6 +1,6 @@
 // Messages over a TCP or Unix-domain connection. Each message is one frame with a type and a
-// length; every wait has a deadline. Rendezvous, heartbeats and the set-up of the ring use it; bulk
-// data uses the socket's descriptor directly.
+// length; every wait has a deadline. The rendezvous, heartbeats and the set-up of the ring use
+// these connections. Bulk data uses the socket's descriptor directly.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 namespace syncopate {
 
 // A frame. On the wire: u32 "SYNC", u16 protocol version, u16 type, u32 payload length, payload;
-// numbers are little-endian. The first eight bytes reveal a peer that uses another protocol. The
-// two ends agree on the meaning of types.
+// numbers are little-endian. A peer that uses another protocol is recognised by the first eight
+// bytes. The two ends of a connection agree on the meaning of types.
 struct Frame {
   std::uint16_t type = 0;
   std::string payload;  // the content: any bytes
@@ -42,8 +42,9 @@ class FrameReader {
  public:
   void append(std::string_view bytes);
 
-  // Returns the next complete frame, if there is one. Throws PeerError, with a message that begins
-  // with `peer`, for bytes that are not a frame and for a frame that is longer than the limit.
+  // Returns the next complete frame, if there is one. Throws PeerError for bytes that are not a
+  // frame, and for a frame that is longer than the limit. The message of the error begins with
+  // `peer`.
   std::optional<Frame> next(std::string_view peer);
 
   bool empty() const noexcept { return begin_ == bytes_.size(); }
@@ -60,18 +61,19 @@ class FrameReader {
 class Connection {
  public:
   Connection() = default;
-  // `peer` begins every error message of the connection: "rank 0 at 127.0.0.1:4000".
+  // Every error message of the connection begins with `peer`, such as "rank 0 at 127.0.0.1:4000".
   Connection(FileDescriptor socket, std::string peer);
 
-  // Sends a frame. Throws PeerError naming the peer when the connection is closed or reset, or when
-  // the peer does not take the message by the deadline.
+  // Sends a frame. Throws PeerError, which names the peer, if the connection is closed or reset, or
+  // if the peer does not accept the bytes by the deadline.
   void send(const Frame& frame, const Deadline& deadline);
-  // Receives a frame. Throws PeerError as send() does, and for bytes that are not a frame or a
-  // frame longer than the limit.
+  // Receives a frame. Throws PeerError like send(), and also for bytes that are not a frame and for
+  // a frame longer than the limit.
   Frame receive(const Deadline& deadline);
 
-  // The functions below never block; poll() loops call them. try_receive() returns a frame that has
-  // arrived completely. Throws PeerError, after all frames before the error have been returned.
+  // try_receive(), queue() and flush() never block; poll() loops call them. try_receive() returns
+  // the next frame that has arrived completely, if there is one. Throws PeerError, but only after
+  // it has returned all frames before the error.
   std::optional<Frame> try_receive();
   // Appends the frame to the connection's unsent bytes; flush() sends them.
   void queue(const Frame& frame);
@@ -82,18 +84,18 @@ class Connection {
   int descriptor() const noexcept { return socket_.get(); }
   const std::string& peer() const noexcept { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
-  // Lowers the limit in bytes for received frames, at most kLongestPayload: for peers that have not
-  // identified themselves yet.
+  // Sets the limit in bytes for the payload of received frames, at most kLongestPayload. A lower
+  // limit is used for peers that have not identified themselves yet.
   void limit_payload(std::uint32_t bytes) noexcept { reader_.limit_payload(bytes); }
-  // Returns the address of the local end as the peer sees it: "10.0.0.7".
+  // Returns the address of the local end of the connection, such as "10.0.0.7".
   std::string local_address() const { return syncopate::local_address(socket_.get()); }
   std::string remote_address() const { return syncopate::remote_address(socket_.get()); }
-  // Takes the socket out of the connection, for bulk data. Every byte must have been read and sent
-  // before.
+  // Moves the socket out of the connection, for bulk data. All received frames must have been read,
+  // and all queued bytes sent.
   FileDescriptor release();
 
  private:
-  bool read_some();  // false when no bytes have arrived
+  bool read_some();  // returns false if no bytes have arrived
 
   FileDescriptor socket_;
   std::string peer_;
@@ -105,17 +107,18 @@ class Connection {
 class Listener {
  public:
   // Listens at the endpoint. Port 0 lets the system choose. Host "", "0.0.0.0" or "::" listens at
-  // every interface, IPv4 and IPv6; so does a name that resolves to loopback on this machine only
-  // (/etc/hosts often maps a machine's own name to loopback). Throws UsageError for a port in use
-  // or a host that is not this machine, naming both and what to try.
+  // every interface, IPv4 and IPv6. A name that this machine resolves to loopback does so too,
+  // because /etc/hosts often maps a machine's own name to loopback. Throws UsageError for a port in
+  // use or a host that is not this machine. The message names host and port, and says what to try.
   explicit Listener(const Endpoint& endpoint);
-  // Takes a socket that another process (launch) has bound and that already listens; makes it
-  // close-on-exec. Throws UsageError when the descriptor is not a listening socket.
+  // Takes a socket that already listens, such as one that launch has passed to this process. Makes
+  // it close-on-exec. Throws UsageError when the descriptor is not a listening socket.
   explicit Listener(FileDescriptor listening);
 
   std::uint16_t port() const;
   int descriptor() const noexcept { return socket_.get(); }
-  // Accepts one caller, or none by the deadline. Throws FileError when no descriptors are left.
+  // Accepts a caller; returns nullopt if none connects by the deadline. Throws FileError if no
+  // descriptors are left.
   std::optional<Connection> accept(const Deadline& deadline);
   FileDescriptor release() { return std::move(socket_); }
 
@@ -123,10 +126,10 @@ class Listener {
   FileDescriptor socket_;
 };
 
-// Connects: tries every address of the host, repeatedly, until one accepts or the deadline passes
-// (looking up a name takes as long as the system takes). Throws PeerError naming `peer`, the
-// endpoint and the last reason; UsageError for a host name that stays unknown for
-// kUnknownHostTimeout or until the deadline.
+// Connects to the endpoint. Tries every address of the host, repeatedly, until an address accepts
+// or the deadline passes; only the look-up of a name may take longer. Throws PeerError, which names
+// `peer`, the endpoint and the last reason. Throws UsageError for a host name that stays unknown
+// for kUnknownHostTimeout or until the deadline.
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline);
 
 // Tries once, for at most a second, to connect to the endpoint. Returns why that failed, such as

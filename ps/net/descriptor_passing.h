@@ -1,7 +1,7 @@
 // Passes file descriptors from one process to another on the same machine, through a Unix-domain
-// socket with a name in the abstract namespace: such a name needs no file and ends with its
-// process. Every program in the network namespace can connect to the name, so the sender must check
-// the caller (is_of_our_user(), and a nonce).
+// socket with a name in the abstract namespace. Such a name needs no file, and disappears when its
+// process ends. Every program in the network namespace can connect to the name, so the sender must
+// check the caller (is_of_our_user(), and a nonce).
 #pragma once
 
 #include <poll.h>
@@ -26,38 +26,39 @@ std::string random_socket_name();
 // Returns a socket that listens at the abstract `name`, for a Listener. Throws FileError.
 FileDescriptor listen_at_name(const std::string& name);
 
-// Connects to the abstract `name`. Returns an empty descriptor when no process of this user listens
-// there. The socket is non-blocking. Throws FileError when no descriptors are left.
+// Connects to the abstract `name`. Returns an empty descriptor if no process of this user listens
+// at the name. The socket is non-blocking. Throws FileError if no descriptors are left.
 FileDescriptor call_name(const std::string& name);
 
-// Returns whether the process at the other end runs as this process's user, as reported by the
-// kernel. An abstract name has no permissions that could check this.
+// Returns whether, according to the kernel, the process at the other end runs as the user of this
+// process. This check is needed because an abstract name has no permissions.
 bool is_of_our_user(int socket);
 
 // Sends the file descriptor to the caller. Throws PeerError.
 void send_descriptor(int socket, int descriptor);
-// Sends a refusal: receive_descriptor() then returns no descriptor. The peer may be gone already.
+// Sends a refusal, for which receive_descriptor() returns an empty descriptor. Does nothing if the
+// peer is already gone.
 void refuse_descriptor(int socket) noexcept;
-// Receives a file descriptor; call it when the socket is readable. Returns an empty descriptor when
-// the peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the
-// connection, FileError when this process has reached its limit on descriptors.
+// Receives a file descriptor. Must be called when the socket is readable. Returns an empty
+// descriptor if the peer refused. Error messages begin with `peer`. Throws PeerError if the peer
+// has closed the connection. Throws FileError if this process has reached its limit on descriptors.
 FileDescriptor receive_descriptor(int socket, std::string_view peer);
 
 // Passes one descriptor to the callers of a listening Unix-domain socket. A caller receives the
 // descriptor if the caller runs as this process's user and its first frame is accepted. Callers
-// that send nothing do not delay the others. One thread only.
+// that send nothing do not delay other callers. One thread only.
 class DescriptorServer {
  public:
   // Returns whether a caller that sent this frame may have the file descriptor.
   using Accepts = std::function<bool(const Frame& request)>;
 
-  // listening: from listen_at_name(). longest_request: the most payload bytes of a request.
-  // timeout: for each caller, from when it was accepted to its request.
+  // `listening` comes from listen_at_name(). `longest_request` is the most payload bytes of a
+  // request. `timeout` is the longest time between the connection of a caller and its request.
   DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
                    std::chrono::nanoseconds timeout);
 
-  // For a poll(2) loop: adds the sockets to watch, and returns the longest time to wait in
-  // milliseconds, -1 for no limit.
+  // For a poll(2) loop: add_to() adds the sockets to watch. poll_milliseconds() returns the longest
+  // time that poll() may wait, in milliseconds; -1 for no limit.
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds() const;
 

@@ -1,4 +1,5 @@
-// Passes values from any thread to one thread that waits in poll(2), and wakes that thread.
+// Passes values from any thread to one receiving thread, which waits in poll(2), and wakes the
+// receiving thread.
 #pragma once
 
 #include <atomic>
@@ -10,8 +11,8 @@
 
 namespace syncopate {
 
-// Thread-safe; take() is called by one thread. The constructor throws FileError when no descriptor
-// is left.
+// Thread-safe, but only one thread may call take(). The constructor throws FileError if no
+// descriptor is left.
 template <typename T>
 class Mailbox {
  public:

@@ -1,6 +1,7 @@
-// Decides when a silent peer is lost. If no heartbeats of a peer arrive, it may be dead, stopped or
-// without a CPU, and the observing thread itself may be without a CPU. Pure: the caller passes the
-// time. The membership of synchronous tasks and the control sockets of ps use it.
+// Decides when a silent peer is lost. If no heartbeats of a peer arrive, the peer may be dead,
+// stopped or without a CPU; or the observing thread itself may have had no CPU. The classes have no
+// clock: the caller passes the time. The membership of synchronous tasks and the control sockets of
+// ps use it.
 #pragma once
 
 #include <chrono>
@@ -21,15 +22,15 @@ class ObserverClock {
 
   explicit ObserverClock(Time now) : expected_(now) {}
 
-  // The observing thread calls update() before each sleep with the longest duration of the sleep,
-  // and after the sleep with 0. Returns by how much the thread ran later than announced, or 0 if
-  // that is at most kTolerance.
+  // The observing thread calls update() before each sleep, with the longest duration of the sleep,
+  // and after each sleep, with 0. Returns how much later than announced the thread ran, or 0 if the
+  // delay is at most kTolerance.
   std::chrono::nanoseconds update(Time now, std::chrono::nanoseconds sleep);
   // Returns the sum of all delays so far.
   std::chrono::nanoseconds delay() const noexcept { return delay_; }
 
-  // A tenth of the time between heartbeats if the timeout is 5 s. A delay this short cannot look
-  // like a lost peer.
+  // With a timeout of 5 s this is a tenth of the time between heartbeats. So short a delay cannot
+  // make a peer look lost.
   static constexpr std::chrono::milliseconds kTolerance{50};
 
  private:
@@ -48,34 +49,37 @@ struct LostPeer {
 // was not scheduled for 0 s; its process is stopped".
 std::string describe(const LostPeer& lost);
 
-// The silence of one peer. Two kinds of time do not count as silence: while the observer or another
-// thread of its process did not run, and while the kernel gave the peer no CPU. The timeout for the
-// remaining silence:
-//   - `timeout` if the process has ended or is stopped,
-//   - 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, and if the
-//     process has ended but its connection has not,
-//   - else `timeout`, and if the process is known to be alive, kLooks looks at it: it hangs if it
-//     has a CPU in all of them, and still sends nothing.
-// Unless the process has ended or is stopped, the last two looks must have found no lack of a CPU:
-// a single look cannot find it. One thread at a time.
+// Measures the silence of one peer. Two kinds of time are not counted: time in which a thread of
+// the observer's process did not run, and time in which the kernel gave the peer no CPU. The
+// timeout for the remaining silence depends on the state of the peer's process:
+//   - If the process has ended or is stopped, it is `timeout`.
+//   - It is 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, or if
+//     the process has ended but its connection is still open.
+//   - Otherwise it is `timeout`. If the process is known to be alive, kLooks successive checks of
+//     the process must also have found it alive with a CPU. A process that has a CPU and still
+//     sends nothing hangs.
+// Unless the process has ended or is stopped, the last two checks must not have found a lack of a
+// CPU, because a single check cannot detect this. Used by one thread at a time.
 class PeerSilence {
  public:
   using Time = ObserverClock::Time;
 
-  // The peer's last message counts as received at `now`. `look` returns the state of its process.
+  // The silence begins at `now`. `look` checks the peer's process and returns its state.
   PeerSilence(std::chrono::nanoseconds timeout, std::function<ProcessState()> look, Time now,
               const ObserverClock& observer);
 
   void on_message(Time now, const ObserverClock& observer);
-  // Returns the loss of the peer. Called once all messages that have arrived were read.
+  // Returns a LostPeer if the peer is lost, otherwise nullopt. Call it only after all messages that
+  // have arrived were read.
   std::optional<LostPeer> check(Time now, const ObserverClock& observer, bool in_set_up);
   // Returns the time until check() may return a loss, if no message arrives.
   std::chrono::nanoseconds time_left(Time now, const ObserverClock& observer) const;
 
   static constexpr int kLongTimeout = 3;  // in timeouts
   static constexpr int kLooks = 4;
-  // A thread that is ready to run and gets no CPU for so long is starved: beside six busy threads
-  // per CPU, its turn comes five times sooner.
+  // The time between two checks of the process. A thread that is ready to run and gets no CPU for
+  // this time is starved: even with six busy threads per CPU, a thread gets its turn five times
+  // sooner.
   static constexpr std::chrono::milliseconds kLookInterval{250};
 
  private:
@@ -84,13 +88,15 @@ class PeerSilence {
   std::chrono::nanoseconds timeout_;
   std::function<ProcessState()> look_;
   Time last_message_;
-  std::chrono::nanoseconds delay_before_{0};  // the observer's, until the last message
-  // The time of the last look since the last message, and the time without a CPU until then.
+  std::chrono::nanoseconds delay_before_{0};  // the observer's delay until the last message
+  // The time of the last check since the last message, and the peer's time without a CPU until this
+  // check.
   std::optional<Time> last_look_;
   std::chrono::nanoseconds starved_{0};
-  std::chrono::nanoseconds unobserved_{0};  // the observer's process had a thread without a CPU
-  int looks_ = 0;                           // in a row that found no lack of a CPU
-  int looks_alive_ = 0;                     // in a row
+  // Time in which a thread of the observer's process had no CPU.
+  std::chrono::nanoseconds unobserved_{0};
+  int looks_ = 0;        // number of successive checks that found no lack of a CPU
+  int looks_alive_ = 0;  // number of successive checks that found it alive with a CPU
 };
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-// The descriptors that one thread waits for, each with a number that the caller chose. A wait costs
-// time in proportion to the readable descriptors, unlike poll(2). Source: epoll(7).
+// The descriptors for which one thread waits, each with a number that the caller chose. The cost of
+// a wait is proportional to the number of readable descriptors, not of all descriptors as with
+// poll(2). Source: epoll(7).
 #pragma once
 
 #include <chrono>
@@ -10,10 +11,11 @@
 
 namespace syncopate {
 
-// One thread only. The level counts: a descriptor is reported as long as it is readable.
+// One thread only. Level-triggered: every wait() reports a descriptor as long as it is readable.
 class ReadableSet {
  public:
-  // Keeps descriptors in the set. Destroy it before the set and before the descriptors are closed.
+  // Adds descriptors to the set, and removes them when it is destroyed. Must be destroyed before
+  // the set, and before the descriptors are closed.
   class Registration {
    public:
     Registration(ReadableSet& set, std::vector<int> descriptors, std::uint32_t number);
@@ -28,8 +30,8 @@ class ReadableSet {
 
   ReadableSet();  // throws FileError
 
-  // Waits until a descriptor is readable or the timeout has passed. Returns the numbers that
-  // readable descriptors were registered with: ascending, each once.
+  // Waits until a descriptor is readable or the timeout has passed. Returns the numbers under which
+  // the readable descriptors were registered, ascending and without duplicates.
   std::vector<std::uint32_t> wait(std::chrono::milliseconds timeout);
 
  private:

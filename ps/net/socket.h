@@ -1,4 +1,4 @@
-// Functions for all stream sockets: options, waiting with a deadline, and addresses as text.
+// Functions for stream sockets: options, waiting with a deadline, and addresses as text.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@ namespace syncopate {
 
 // Prepares a connected socket: makes it non-blocking and close-on-exec. Sets TCP_NODELAY on a TCP
 // socket and, where both ends are on this machine, reno as congestion control (BBR's pacing makes
-// loopback 1.5 to 2.5 times slower). An option that the system refuses is left out.
+// loopback 1.5 to 2.5 times slower). Ignores an option that the system refuses.
 void prepare_tcp_socket(int descriptor) noexcept;
 
-// Waits for one of the poll(2) events of a socket, an error or a hang-up. Returns false when the
-// deadline passes.
+// Waits until one of the poll(2) `events`, an error or a hang-up occurs on the socket. Returns
+// false if the deadline passes before.
 bool wait_ready(int descriptor, short events, const Deadline& deadline);
 
-// Returns an address as text, such as "10.0.0.7" or "fe80::1"; empty for a socket without one, such
-// as a Unix-domain socket. An IPv4 address seen through an IPv6 socket is returned in IPv4 form.
+// Return the address of one end of a connection as text, such as "10.0.0.7" or "fe80::1"; empty for
+// a socket without addresses, such as a Unix-domain socket. An IPv4 address of an IPv6 socket is
+// returned in IPv4 form.
 std::string local_address(int descriptor);
 std::string remote_address(int descriptor);
 bool is_loopback(std::string_view address) noexcept;

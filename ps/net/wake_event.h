@@ -1,5 +1,5 @@
-// Wakes a thread that waits in poll(2) on several descriptors: an event set by another thread, and
-// a timer.
+// An event and a timer that wake a thread which waits in poll(2) on several descriptors. Other
+// threads set the event.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,8 @@ class WakeEvent {
   WakeEvent();  // throws FileError
 
   void notify() noexcept;
-  // Resets the event. Call clear() before looking at what the notification is about.
+  // Resets the event. The receiver calls clear() before it reads the data about which it was
+  // notified; otherwise it could miss a notification.
   void clear() noexcept;
   // Returns the event's descriptor, which is readable from notify() to clear().
   int descriptor() const noexcept { return event_.get(); }
@@ -30,7 +31,7 @@ class WakeTimer {
   WakeTimer();  // throws FileError
 
   // Makes the timer's descriptor readable once `from_now` has passed, until the next set() or
-  // clear(). 0 makes it readable at once. A new time replaces the old one.
+  // clear(). 0 makes the descriptor readable at once. A new time replaces the previous time.
   void set(std::chrono::nanoseconds from_now) noexcept;
   void clear() noexcept;
   int descriptor() const noexcept { return timer_.get(); }

@@ -1,4 +1,4 @@
-// Memory for the values of answers, used by RequestService.
+// A pool of memory for the values in answers, used by RequestService.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace syncopate::ps {
 
-// A pool of buffers: writing to new pages costs more than the copy of the values. Thread-safe,
-// since ZeroMQ gives buffers back on a thread of its own.
+// A pool of buffers. Buffers are reused because the first write to a new page costs more than
+// copying the values. Thread-safe, since a thread of ZeroMQ gives buffers back.
 class BufferPool {
  public:
-  Tensor take(std::int64_t count, DType dtype);  // returns [count] of any content
+  Tensor take(std::int64_t count, DType dtype);  // returns [count] elements with any content
   void give_back(Tensor buffer);
 
  private:

@@ -1,5 +1,6 @@
-// The control side of server 0: the socket that all tasks connect to, the heartbeats, and the
-// coordinator of the job. The other servers use ServerControlClient, workers ps/client.
+// The control side of server 0: the socket to which all tasks connect, the heartbeats, and the
+// coordinator of the job. The other servers connect with ServerControlClient, workers with
+// ps/client.
 #pragma once
 
 #include <chrono>
@@ -30,8 +31,9 @@ class ControlServer {
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run();
 
-  // Return three numbers: dropped messages that came from no task of this job, dropped messages
-  // without a valid header, and connections that ended without a greeting of this job.
+  // Each function returns a count. stranger_messages(): dropped messages that came from no task of
+  // this job. foreign_messages(): dropped messages without a valid header.
+  // callers_without_greeting(): connections that ended without a greeting of this job.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   std::int64_t foreign_messages() const { return socket_->foreign_messages(); }
   std::int64_t callers_without_greeting() const { return socket_->callers_without_greeting(); }
@@ -56,16 +58,18 @@ class ControlServer {
   void disconnect(const TaskId& task);
   // Reports the ended steps of shard 0 to the coordinator.
   void report_ended_steps();
-  // Passes messages between the coordinator and this server's duties, and sends messages for other
-  // tasks, until there are none left.
+  // Passes messages between the coordinator and this server's duties, and sends messages to other
+  // tasks, until no message is left.
   void exchange_messages();
   void send(const Outgoing& outgoing);
   void check_deadlines();
-  // Reports tasks that are lost, or take too long to become ready.
+  // Reports to the coordinator the tasks that are lost or take too long to become ready.
   void check_connections();
-  // Called when this thread did not run for a while: all timeouts to become ready start again.
+  // Called when this thread did not run for a while. Restarts the timeouts of workers that are not
+  // ready yet.
   void extend_deadlines();
-  // After the job's end: sends every task the final message until its connection has ended.
+  // Called after the job's end. Sends the final message to every task, repeatedly, until the task's
+  // connection has ended.
   void send_final_messages();
   wire::MessageT final_message() const;
   void on_final_message(const wire::Received& message);
@@ -79,16 +83,17 @@ class ControlServer {
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
-  // Routing ids of lost workers: a suspended worker reads its messages when it continues.
+  // Routing ids of lost workers. They are kept because a suspended worker still reads its messages
+  // when it continues.
   std::set<std::string> lost_workers_;
-  // The refusals of processes that lost their task to another process, by routing id of the
-  // connection. Such a process may have sent one more Hello, with its declaration. It must not take
-  // the task back.
+  // The refusals of processes that were replaced by another process of the same task, by routing id
+  // of the connection. A replaced process may have sent one more Hello, with its declaration; this
+  // Hello must not replace the new process.
   std::map<std::string, wire::RefusedT> replaced_;
-  // Routing ids of tasks that have been asked for their declaration, and not registered. They send
-  // heartbeats already.
+  // Routing ids of tasks that were asked for their declaration and are not registered yet. Such
+  // tasks already send heartbeats.
   std::set<std::string> undeclared_;
-  std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
+  std::map<std::string, wire::MessageT> final_messages_;  // messages to send, by routing id
   std::int64_t stranger_messages_ = 0;
   Deadline rendezvous_ends_;
   std::optional<Deadline> reconnect_by_;  // set when the job was restored

@@ -1,5 +1,5 @@
-// The socket of a server's control thread and the timing of the loop around it, which are equal on
-// server 0 (ControlServer) and on the other servers (ServerControlClient).
+// The socket of a server's control thread, and the timing of the thread's loop. Server 0
+// (ControlServer) and the other servers (ServerControlClient) use the same code.
 #pragma once
 
 #include <poll.h>
@@ -20,8 +20,8 @@
 
 namespace syncopate::ps {
 
-// StopTimeout is the time that a server which is asked to stop waits for its job to end. Usually
-// the workers are asked to stop as well: they end after their step and a checkpoint, and need the
+// StopTimeout limits how long a server that was asked to stop waits for the end of its job. Usually
+// the workers were asked to stop as well; they end after their step and a checkpoint, and need the
 // servers until then. Used by one thread only. The constructor's arguments outlive it.
 class StopTimeout {
  public:
@@ -30,8 +30,8 @@ class StopTimeout {
               const std::function<void(const std::string&)>& note)
       : stop_(stop), note_(note) {}
 
-  // Checks the stop timeout; called periodically. Throws PeerError once the server has to end: at
-  // once if the job has not begun or no worker is left, otherwise when the timeout has passed.
+  // Must be called periodically. Once the server was asked to stop, throws PeerError at once if the
+  // job has not begun or no worker is left, and otherwise when the timeout has passed.
   void check(bool has_job, bool has_workers);
 
  private:
@@ -43,8 +43,8 @@ class StopTimeout {
 // The control socket of one server. Used by the control thread only. The arguments outlive it.
 class ControlSocket {
  public:
-  // Server 0 listens at the rendezvous, or on options.listening, which is moved from. Any other
-  // server connects to the rendezvous. `stop` and `note`: see run_server().
+  // On server 0, listens at the rendezvous, or takes options.listening if it is not empty. On any
+  // other server, connects to the rendezvous. `stop` and `note`: see run_server().
   ControlSocket(ServerOptions& options, const DataService& data, const ServerDuties& duties,
                 const std::function<bool()>& stop,
                 const std::function<void(const std::string&)>& note);
@@ -52,16 +52,18 @@ class ControlSocket {
   wire::HeartbeatSocket* operator->() noexcept { return &*socket_; }
   const wire::HeartbeatSocket* operator->() const noexcept { return &*socket_; }
 
-  // Waits, for a short time, until a message arrives, the duties have a reply, or a step has ended.
-  // Returns the time since the last call if it is so long that this process was suspended or
-  // starved, otherwise zero.
+  // Waits for a short time, or until a message arrives, the duties have a reply, or a step has
+  // ended. Returns the time since the previous call if it was so long that this process must have
+  // been suspended or starved; otherwise zero.
   std::chrono::nanoseconds wait();
   // Waits briefly for a message on the socket; replies and ended steps do not end the wait.
   void wait_for_messages() const;
-  // Returns true once in every tenth of the peer timeout: the job's status is collected then.
+  // Returns true once in every tenth of the peer timeout. The caller then collects the job's
+  // status.
   bool is_status_due();
-  void set_step(std::int64_t step) noexcept { step_ = step; }  // the step that heartbeats carry
-  // Checks the stop timeout (StopTimeout::check()); called in every pass of the control loop.
+  // Sets the step that heartbeats report.
+  void set_step(std::int64_t step) noexcept { step_ = step; }
+  // Calls StopTimeout::check(). Must be called in every pass of the control loop.
   void check_stop(bool has_job, bool has_workers) { stop_timeout_.check(has_job, has_workers); }
 
  private:
@@ -76,7 +78,7 @@ class ControlSocket {
   StopTimeout stop_timeout_;
   std::chrono::nanoseconds status_interval_;
   Deadline next_status_;
-  Deadline next_steps_;  // the control thread does not look for ended steps before this
+  Deadline next_steps_;  // the control thread does not check for ended steps before this time
   Deadline::Clock::time_point last_wait_ = Deadline::Clock::now();
 };
 

@@ -1,9 +1,9 @@
-// The data side of a server: one thread that owns the data socket, hands the requests of workers to
-// the shard, and sends the answers. The control thread changes what is served through the functions
-// below, and takes the steps that have ended and the snapshots that are complete.
+// The data side of a server: one thread that owns the data socket, passes the workers' requests to
+// the shard, and sends the answers. The control thread calls the functions of DataService to change
+// the variables that are served, and to fetch ended steps and complete snapshots.
 //
-// Sessions of workers are in WorkerSessions, pushes and pulls in RequestService, snapshots in
-// SnapshotService; they all run on the data thread.
+// WorkerSessions handles the sessions of workers, RequestService pushes and pulls, and
+// SnapshotService snapshots. All three run on the data thread.
 #pragma once
 
 #include <atomic>
@@ -33,16 +33,18 @@ struct DataServiceOptions {
   int workers = 1;
   std::string nonce;
   std::string host;        // the name under which workers reach this server
-  std::uint16_t port = 0;  // 0: the system chooses a port
+  std::uint16_t port = 0;  // 0 lets the system choose a port
   int threads = 1;         // threads that update the variables
-  // Of all workers together. A worker without shared memory may always have two messages under way.
+  // The credit of all workers together, see ps/wire/PROTOCOL.md. A worker without shared memory may
+  // always have two messages under way.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
-  bool uses_segments = true;  // shared memory of workers on this host
+  bool uses_segments = true;  // use the shared memory of workers on this host
   // How long a worker may take to send the descriptor of its shared memory.
   std::chrono::milliseconds segment_timeout = std::chrono::seconds(5);
   int servers = 1;
-  std::filesystem::path record;  // file of the order of pushes; empty: none
-  Link link;                     // emulated for the connections of workers
+  // File for the record of pushes (order_record.h); empty for no record.
+  std::filesystem::path record;
+  Link link;  // slow network emulated for the connections of workers
 };
 
 // The service of a server's data socket. Thread-safe.
@@ -55,17 +57,19 @@ class DataService {
 
   std::uint16_t port() const noexcept { return port_; }
 
-  // Starts to serve these variables. All sessions end: workers have to greet again.
+  // Starts to serve these variables. Ends all sessions, so that workers must greet again.
   void serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation);
-  // Removes this incarnation of the worker, and earlier ones: they no longer take part.
+  // Removes this incarnation of the worker and earlier incarnations. Their requests are refused
+  // from now on.
   void remove_worker(WorkerId worker, std::uint32_t incarnation);
-  // Called after the caller has changed the shard: work may be due on any bucket.
+  // Must be called after the caller has changed the shard, since work may then be due on any
+  // bucket.
   void schedule_all();
-  // Makes the shard, which is frozen for this snapshot, copy its values into the snapshot.
-  // take_finished_snapshot() returns the snapshot when complete. An earlier incomplete snapshot is
-  // abandoned.
+  // Makes the shard copy its values into the snapshot. The shard must be frozen for this snapshot.
+  // Once the snapshot is complete, take_finished_snapshot() returns it. An earlier incomplete
+  // snapshot is abandoned.
   void begin_snapshot(std::shared_ptr<ServedSnapshot> snapshot);
-  // Lets workers read this snapshot from now on; null: none.
+  // Lets workers read this snapshot from now on; null lets them read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot);
   void set_running_statistics(std::vector<float> values);
 
@@ -78,23 +82,24 @@ class DataService {
   // Returns the error that ended the data thread or an update thread.
   std::optional<std::string> failure() const { return results_.failure(); }
 
-  // Returns the number of received messages that are not of this protocol.
+  // Returns the number of received messages without a valid header.
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
-  // Returns the number of messages dropped because they came without the token of a session.
+  // Returns the number of messages dropped because they did not have the token of a session.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   // Returns the number of connections that ended without a greeting of this job.
   std::int64_t callers_without_greeting() const noexcept { return callers_without_greeting_; }
-  // Returns the number of workers' messages dropped because they do not fit what is served.
+  // Returns the number of workers' messages dropped because they do not fit the served variables.
   std::int64_t unfit_messages() const noexcept { return sessions_.unfit_messages(); }
 
  private:
   void open_socket();
   void run(const std::stop_token& stop);
-  // is_readable: poll() has found the queue readable.
+  // Runs the work in queue_. `is_readable` says whether poll() has found the queue readable.
   void run_posted(bool is_readable);
   void on_message(wire::Received& message);
   void on_hello(wire::Received& message, const wire::DataHelloT& hello);
-  // Returns whether the worker's shared memory is being mapped; the worker is welcome after that.
+  // Starts to map the worker's shared memory, if the worker offers it. Returns whether it is being
+  // mapped; DataWelcome is then sent when the mapping is done.
   bool begin_mapping(WorkerSession& session, const wire::DataHelloT& hello);
   void on_mapped(WorkerId worker, std::uint32_t incarnation,
                  std::shared_ptr<const MappedSegment> segment);
@@ -104,7 +109,7 @@ class DataService {
   const DataServiceOptions options_;
   wire::Context context_{wire::io_threads_for(usable_cpu_count())};
   std::unique_ptr<wire::Socket> socket_;
-  std::unique_ptr<LinkForwarder> forwarder_;  // null: workers connect to the socket itself
+  std::unique_ptr<LinkForwarder> forwarder_;  // null if workers connect to the socket itself
   std::uint16_t port_ = 0;
   DataThreadQueue queue_;
   DataServiceResults results_;

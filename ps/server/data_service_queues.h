@@ -1,5 +1,5 @@
-// The two queues of a DataService: one from other threads to its data thread, and one from the data
-// thread to the control thread.
+// The two queues of a DataService: one from other threads to the data thread, and one from the data
+// and update threads to the control thread.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +26,25 @@ struct EndedStep {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   wire::PushT push;
-  bool is_applied = true;  // false: the push came too late and was dropped
+  bool is_applied = true;  // false if the push came too late and was dropped
 };
 
-// DepartedWorker is a worker that the shard has removed; `sequence` is of its last push.
+// DepartedWorker is a worker that the shard has removed. `sequence` is the sequence of its last
+// push.
 struct DepartedWorker {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   std::uint64_t sequence = 0;
 };
 
-// The queue to the control thread, which takes what data and update threads post. Thread-safe.
+// The queue to the control thread: data and update threads add results, the control thread takes
+// them. Thread-safe.
 class DataServiceResults {
  public:
   int descriptor() const noexcept { return event_.descriptor(); }  // readable after notify()
   void notify() { event_.notify(); }
-  // Adds an ended step without notify(): answers are sent first, since workers wait for them.
+  // Adds an ended step. Does not call notify(); the data thread calls it after it has sent the
+  // answers, for which workers wait.
   void add_step(EndedStep step) {
     const std::lock_guard lock(mutex_);
     steps_.push_back(std::move(step));

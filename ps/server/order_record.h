@@ -1,7 +1,7 @@
-// The record that --record writes: the order of the gradients that a shard applied and of the
-// values that it sent, one file per start of a shard. Together with the seed and the declaration
-// the record determines the run bit for bit: it holds each batch's worker, the versions that the
-// worker read, and the order of the gradients' arrival.
+// The record that --record writes: the order in which a shard applied gradients and sent values.
+// There is one file per start of a shard. The record has the worker of each batch, the versions
+// that the worker read, and the order in which gradients were applied. Together with the seed and
+// the declaration, the record determines the run bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct ServedVariables;
 struct OrderHeader {
   int shard = 0;
   int servers = 1;
-  std::uint32_t incarnation = 0;  // of the shard; each writes its own file
+  std::uint32_t incarnation = 0;  // of the shard; each incarnation writes its own file
   std::uint64_t fingerprint = 0;  // hash of the declaration; equal in all files of a job
-  std::vector<Bucket> buckets;    // of the arena; bucket b of an entry is buckets[b]
+  std::vector<Bucket> buckets;    // ranges of the arena; bucket b of an entry is buckets[b]
   std::string declaration;        // the encoded wire::Declaration
   bool operator==(const OrderHeader&) const = default;
 };
@@ -43,18 +43,22 @@ struct OrderEntry {
   WorkerId worker = 0;  // set for kApplied and kAnswered
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::uint64_t sequence = 0;       // of the push, for kApplied and kAnswered; 0: a pull
-  std::uint64_t version_read = 0;   // kApplied: of the values that the worker computed with
-  std::uint64_t version_after = 0;  // version after kWritten or kApplied; for kAnswered: that sent
-  std::uint64_t staleness = 0;      // set for kApplied
-  float learning_rate = 0.0F;       // set for kApplied
-  // `lanes` and `batch` are set for kApplied on shard 0, if the push ends a step; else lanes is 0.
+  std::uint64_t sequence = 0;  // of the push, for kApplied and kAnswered; 0 for a pull
+  // For kApplied: version of the values that the worker computed with.
+  std::uint64_t version_read = 0;
+  // Version after kWritten or kApplied; for kAnswered the version that was sent.
+  std::uint64_t version_after = 0;
+  std::uint64_t staleness = 0;  // set for kApplied
+  float learning_rate = 0.0F;   // set for kApplied
+  // `lanes` and `batch` are set for kApplied on shard 0 if the push ends a step. Otherwise `lanes`
+  // is 0.
   int lanes = 0;  // the worker's lanes, which determine its order of additions
   SampleRange batch;
   bool operator==(const OrderEntry&) const = default;
 };
 
-// Names a record "run.order.shard0"; from the second incarnation on "run.order.shard0.2".
+// Returns the path of a shard's record. For file "run.order" and shard 0 it is "run.order.shard0",
+// and "run.order.shard0.2" for incarnation 2; later incarnations follow this pattern.
 std::string order_record_path(const std::string& file, int shard, std::uint32_t incarnation);
 
 // Writes an order record, and replaces an existing file. Used by one thread at a time.
@@ -66,10 +70,11 @@ class OrderRecordWriter {
   OrderRecordWriter& operator=(const OrderRecordWriter&) = delete;
   ~OrderRecordWriter();  // flushes the buffer; logs a failure
 
-  // Appends an entry, buffered. Throws FileError once, for example when the disk is full; later
-  // entries are discarded, so that training can continue.
+  // Appends an entry to the buffer. Throws FileError once if the file cannot be written, for
+  // example because the disk is full. Later entries are discarded, so that training can continue.
   void append(const OrderEntry& entry);
-  // Writes the buffer: all entries so far survive the end of this process. Throws as append().
+  // Writes the buffer to the file, so that all entries so far survive the end of this process.
+  // Throws FileError like append().
   void flush();
 
  private:
@@ -85,23 +90,24 @@ struct OrderRecord {
   std::vector<OrderEntry> entries;
 };
 
-// Throws FileError if the order record cannot be read, is of another kind, or is damaged.
+// Throws FileError if the file cannot be read, is not an order record, or is damaged.
 OrderRecord read_order_record(const std::string& path);
 
-// What a server writes for --record: the events of its shard, with the fields of their pushes.
-// Used by one thread only. If the disk is full, the record ends but the server continues.
+// Writes the record of a server: the events of its shard, with fields of the pushes. Used by one
+// thread only. If the disk is full, the record ends and the server continues.
 class ServiceRecord {
  public:
-  // Records first the versions of a shard that was restored from a snapshot. The first incarnation
-  // of a job removes the later records that an earlier job of the same file left. Throws FileError.
+  // If the shard was restored from a snapshot, first records the restored versions. The first
+  // incarnation also removes records of later incarnations that an earlier job left under the same
+  // file name. Throws FileError.
   ServiceRecord(const std::filesystem::path& file, int shard, int servers,
                 std::uint32_t incarnation, const ServedVariables& served);
 
   void written(BucketId bucket, std::uint64_t version);
   void applied(const ShardEvent& event, std::uint32_t worker_incarnation, const wire::PushT& push);
   void answered(const ShardEvent& event, std::uint32_t worker_incarnation);
-  // Writes the buffer: all entries so far survive the end of this process. Called for each
-  // snapshot, so that a record continues without a gap after a roll-back.
+  // Writes the buffer to the file, so that all entries so far survive the end of this process.
+  // Called for each snapshot, so that the records have no gap after a roll-back.
   void flush();
 
  private:

@@ -1,5 +1,5 @@
-// Handles workers' pushes, pulls and writes: each is checked and handed to the shard, and the
-// shard's events become answers. Part of DataService.
+// Handles pushes, pulls and writes of workers. Checks each request, passes it to the shard, and
+// turns the shard's events into answers. Part of DataService.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,9 @@ namespace syncopate::ps {
 struct RequestServiceOptions {
   int index = 0;  // the number of this server
   int servers = 1;
-  int threads = 1;               // threads that update the variables
-  std::filesystem::path record;  // file of the order of pushes; empty: none
+  int threads = 1;  // threads that update the variables
+  // File for the record of pushes (order_record.h); empty for no record.
+  std::filesystem::path record;
 };
 
 // A RequestService is used by the data thread only. All arguments of the constructor outlive it.
@@ -50,16 +51,17 @@ class RequestService {
 
   // Handles the events of the shard.
   void take_events();
-  // Starts the work that is due on any bucket. Called when the shard was changed from outside.
+  // Starts the work that is due on all buckets. Called when code outside this class has changed the
+  // shard.
   void schedule_all();
-  // Passes a complete snapshot on to the control thread, if it is not null.
+  // Passes a complete snapshot to the control thread; does nothing for null.
   void finish(std::shared_ptr<ServedSnapshot> snapshot);
   // Frees the memory of previously served shards once no update thread uses them.
   void release_retired();
 
  private:
   using Clock = ServedRequest::Clock;
-  // The totals (loss, samples) of an update that all workers contribute to.
+  // The totals (loss, samples) of an update with gradients of several workers.
   struct StepTotals {
     std::uint64_t version = 0;
     wire::StepSumsT sums;
@@ -70,7 +72,7 @@ class RequestService {
     std::shared_ptr<ServedVariables> variables;
     std::uint32_t incarnation = 0;
     ServedRequests open;
-    std::map<int, StepTotals> totals;  // of the last update, by bucket of the shard
+    std::map<int, StepTotals> totals;  // totals of the last update, by bucket of the shard
     std::optional<StatisticsSum> statistics;
   };
 
@@ -79,9 +81,10 @@ class RequestService {
   std::size_t state_bytes() const;  // bytes of the running statistics
   void write_state(WorkerSession& session, const wire::Envelope& envelope,
                    const wire::WriteT& header);
-  // Returns the memory that the next values of the bucket are written to for this worker.
+  // Returns the memory to which the shard writes the bucket's next values for this worker: the
+  // worker's segment, or open.answer.
   AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
-  // Lets up to `threads` threads do the bucket's due work; if that is one, this thread does it.
+  // Lets up to `threads` threads do the bucket's due work. If `threads` is 1, this thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
   void on_events(const std::vector<ShardEvent>& events);
@@ -90,8 +93,9 @@ class RequestService {
   void on_answered(const ShardEvent& event, ServedRequest& open);
   void add_statistics(const ServedRequest& open);
   void add_totals(const ShardEvent& event, const ServedRequest& open);
-  // Returns how long the answer to a push that ends a step was delayed by other workers, not by
-  // transfers: by later pushes of the step, or by workers that the consistency rule waits for.
+  // Returns how long other workers delayed the answer to a push that ends a step: by their later
+  // pushes of the step, or because the consistency rule waits for them. Time for transfers is not
+  // included.
   static std::chrono::microseconds peers_wait(const ServedRequest& open, const StepTotals* totals);
 
   const RequestServiceOptions options_;
@@ -100,12 +104,12 @@ class RequestService {
   SnapshotService& snapshots_;
   DataServiceResults& results_;
   ServedShard current_;  // without variables before the first serve()
-  // Previous shards, not freed yet: update threads may still read and write their memory.
+  // Previous shards. They are not freed while update threads may still read and write their memory.
   std::vector<ServedShard> retired_;
   std::uint64_t next_token_ = 1;
   std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   std::unique_ptr<ServiceRecord> record_;
-  bool has_ended_steps_ = false;  // results_ has ended steps; notify() was not called yet
+  bool has_ended_steps_ = false;  // results_ has ended steps for which notify() was not called yet
   UpdateThreads updates_;
 };
 

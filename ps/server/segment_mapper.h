@@ -1,6 +1,6 @@
-// Maps the shared memory of workers on a thread of its own. A worker without a CPU sends its
+// Maps the shared memory of workers on a separate thread. A worker that gets no CPU sends its
 // descriptor late, and the page tables of a large model take seconds to fill. During this time the
-// data thread serves the other workers, and no worker waits for another one's descriptor.
+// data thread serves the other workers. No worker waits for the descriptor of another worker.
 #pragma once
 
 #include <chrono>
@@ -30,12 +30,13 @@ class SegmentMapper {
     std::int64_t elements = 0;
     std::vector<Bucket> buckets;  // the parts of the segment that this server uses
     std::string worker;           // names the worker in messages
-    // Called on the mapping thread; with null if the segment cannot be used, which was logged.
+    // Called on the mapping thread with the mapped segment, or with null if the segment cannot be
+    // used. The reason is logged.
     std::function<void(std::shared_ptr<const MappedSegment>)> on_mapped;
   };
 
-  // timeout: how long a worker may take to send its descriptor. Without its segment, the worker's
-  // values travel in message frames.
+  // `timeout` is how long a worker may take to send its descriptor. After the timeout the values of
+  // this worker are sent in message frames.
   SegmentMapper(std::string nonce, std::chrono::milliseconds timeout);
   SegmentMapper(const SegmentMapper&) = delete;
   SegmentMapper& operator=(const SegmentMapper&) = delete;
@@ -44,13 +45,13 @@ class SegmentMapper {
   void map(Request request);
 
  private:
-  // A request of a worker that has not sent its descriptor.
+  // A request for a segment that has no answer yet: the worker has not sent its descriptor.
   struct Waiting {
     Request request;
     SegmentCall call;
     Deadline deadline;
   };
-  // A mapped segment and a part of it that is still to be entered in the page tables.
+  // A mapped segment, and a part of it that is not in the page tables yet.
   struct Unfilled {
     std::shared_ptr<const MappedSegment> segment;
     Bucket part;
@@ -58,7 +59,8 @@ class SegmentMapper {
 
   void run(const std::stop_token& stop);
   void call_workers();
-  // Waits for a descriptor, a request or the end, not at all if page tables are to be filled.
+  // Waits for a descriptor, a request or the end of the thread. Does not wait if page tables are
+  // still to be filled.
   void wait();
   void map_answered();
 

@@ -25,9 +25,10 @@ struct ServedRequest {
   int bucket = 0;    // number of the bucket in the job
   wire::PushT push;  // a pull has sequence 0
   std::vector<zmq::message_t> frames;
-  std::vector<float> aligned;  // the copy of a gradient; used if its frame is not aligned
-  Tensor answer;               // empty if the values go to a segment
-  // The segment is kept, since the shard may write there after the worker has left.
+  std::vector<float> aligned;  // a copy of the gradient, if its frame is not aligned
+  Tensor answer;               // memory for the values; empty if they are written to a segment
+  // The worker's segment. It stays mapped while the request is open, because the shard may write to
+  // it after the worker has left.
   std::shared_ptr<const MappedSegment> segment;
   bool is_consumed = false;     // the message Consumed has been sent
   Clock::time_point received;   // when the push was received
@@ -40,9 +41,9 @@ class ServedRequests {
   // Adds a request under a new token; a pull has an empty `push`.
   ServedRequest& add(std::uint64_t token, WorkerId worker, std::uint32_t incarnation, int bucket,
                      const wire::PushT& push);
-  ServedRequest* find(std::uint64_t token);  // null: no such request
+  ServedRequest* find(std::uint64_t token);  // returns null if there is no such request
   void erase(std::uint64_t token);
-  // Returns whether a push of this worker's incarnation is among the requests.
+  // Returns whether this push is among the requests.
   bool has_push(WorkerId worker, std::uint32_t incarnation, int bucket,
                 std::uint64_t sequence) const;
 
@@ -59,7 +60,7 @@ class ServedRequests {
   };
 
   std::unordered_map<std::uint64_t, ServedRequest> by_token_;
-  // The names of the pushes; a push that was sent twice is in it twice.
+  // The names of the pushes in by_token_. A push that was sent twice occurs twice.
   std::unordered_multiset<PushName, Hash> pushes_;
 };
 

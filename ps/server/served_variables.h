@@ -1,5 +1,5 @@
-// What a server serves once the job is declared: its shard, and the mapping between the shard's
-// buckets and the job's.
+// What a server serves once the job is declared: its shard, and the mapping between the buckets of
+// the shard and the buckets of the job.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,14 @@ namespace syncopate::ps {
 struct ServedVariables {
   wire::DeclarationT declaration;
   std::uint64_t fingerprint = 0;
-  std::vector<int> job_bucket;    // of the job, by bucket of the shard
-  std::vector<int> shard_bucket;  // of the shard, by bucket of the job; -1: on another shard
+  std::vector<int> job_bucket;  // by bucket of the shard: the bucket of the job
+  // By bucket of the job: the bucket of the shard; -1 if another shard has it.
+  std::vector<int> shard_bucket;
   std::shared_ptr<Shard> shard;
 };
 
 // Builds the shard of server `index`; its values are zero. Throws UsageError for an invalid
-// declaration, since it was received over the network.
+// declaration. (The declaration comes over the network, so it is checked.)
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index);
 
 // ServedSnapshot is one shard's part of a snapshot.
@@ -28,7 +29,7 @@ struct ServedSnapshot {
   std::uint64_t number = 0;
   std::vector<WorkerClock> entries;
   ShardSnapshot state;
-  std::vector<float> running_statistics;  // on shard 0: the average over workers
+  std::vector<float> running_statistics;  // set on shard 0: the average over workers
 };
 
 }  // namespace syncopate::ps

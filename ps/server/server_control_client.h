@@ -17,7 +17,7 @@ namespace syncopate::ps {
 // A ServerControlClient is used by one thread only.
 class ServerControlClient {
  public:
-  // `stop` and `note`: see run_server(). The arguments outlive this object.
+  // `stop` and `note`: see run_server(). All arguments must outlive this object.
   ServerControlClient(ServerOptions& options, DataService& data, ServerDuties& duties,
                       const std::function<bool()>& stop,
                       const std::function<void(const std::string&)>& note);
@@ -29,8 +29,8 @@ class ServerControlClient {
  private:
   std::string name() const;  // names server 0 in messages
   void send_hello();
-  // Sends the message once server 0 has accepted this connection: before Hello, server 0 takes the
-  // sender for a server that was given up.
+  // Sends the message once server 0 has accepted this connection. Before that, server 0 would take
+  // the sender for a server that was lost.
   void send(wire::MessageT message);
   void serve();
   std::chrono::milliseconds server_0_timeout() const;
@@ -43,7 +43,7 @@ class ServerControlClient {
   ControlSocket socket_;
   bool is_registered_ = false;          // server 0 has sent a Welcome, on any connection
   bool is_accepted_ = false;            // server 0 has sent a Welcome on this connection
-  std::vector<wire::MessageT> unsent_;  // until the connection is accepted
+  std::vector<wire::MessageT> unsent_;  // messages to send when the connection is accepted
   Deadline register_by_;
   ReconnectTimeout reconnect_;  // runs while the connection is broken
 };

@@ -1,6 +1,6 @@
-// What every server does on messages of the coordinator: build its shard, remove workers, take part
-// in snapshots, write snapshot files, roll back to one. Used by ControlServer and
-// ServerControlClient.
+// What every server does when it receives a message of the coordinator: builds its shard, removes
+// workers, takes part in snapshots, writes snapshot files, and rolls back to a snapshot. Used by
+// ControlServer and ServerControlClient.
 #pragma once
 
 #include <cstddef>
@@ -26,30 +26,32 @@ class ServerDuties {
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // On server 0: the function returns the coordinator's part of a snapshot after the variables were
-  // copied; nothing if the snapshot was given up. Called by take_replies().
+  // On server 0, set_save_job() sets the function that returns the coordinator's part of a
+  // snapshot, or nullopt if the snapshot was given up. take_replies() calls it after the variables
+  // were copied.
   using SaveJob = std::function<std::optional<std::vector<std::byte>>(std::uint64_t snapshot)>;
   void set_save_job(SaveJob save_job) { save_job_ = std::move(save_job); }
 
   // Returns the message that registers this server with the coordinator.
   wire::HelloT hello() const;
-  // Returns the numbers of the snapshots that this server has files of, ascending.
+  // Returns the numbers of the snapshots that this server has as files, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
   // Removes all snapshot files of this server.
   void drop_snapshots();
-  // On server 0: returns the coordinator's part of the snapshots, the oldest first. The values are
-  // not read, since all tasks wait while the coordinator restarts. Throws FileError.
+  // On server 0, returns the coordinator's part of each snapshot, oldest first. Does not read the
+  // values, because all tasks wait while the coordinator restarts. Throws FileError.
   std::vector<std::vector<std::byte>> job_snapshots() const;
   // Handles a message of the coordinator. Throws FileError, UsageError.
   void on_message(const wire::MessageT& message);
-  // Returns replies to send to the coordinator; some follow long after the answered message.
+  // Returns the replies to send to the coordinator. A reply may come long after the message that it
+  // answers.
   std::vector<wire::MessageT> take_replies();
   // Returns a descriptor that is readable when take_replies() may have a new reply.
   int descriptor() const noexcept { return writer_.descriptor(); }
 
   bool is_finished() const noexcept { return is_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  StalenessTotals staleness() const;  // of all pushes so far
+  StalenessTotals staleness() const;  // of all pushes applied so far
 
  private:
   void declare(const wire::DeclaredT& declared);
@@ -74,17 +76,18 @@ class ServerDuties {
   std::vector<wire::MessageT> replies_;
   std::optional<wire::SnapshotT> requested_;   // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot that is being read
-  std::string after_roll_back_;                // what becomes of the steps after it, for the note
+  // What happens to the steps after that snapshot, as text for the note.
+  std::string after_roll_back_;
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };
 
-// Counts the starts of server 0 in a job, in a file beside its snapshots. So the numbers that it
-// gives out differ from the numbers of earlier starts even if no snapshot was made in between.
-// Returns the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws
+// Counts the starts of server 0 in a job, in a file beside its snapshots. The count makes sure that
+// a restarted server 0 gives out other numbers than before, even if it made no snapshot since.
+// Returns the number of earlier starts with this nonce; 0 if `dir` or `nonce` is empty. Throws
 // FileError.
 int count_starts(const std::filesystem::path& dir, const std::string& nonce);
-// Removes the file that count_starts() keeps; called when the job is over.
+// Removes the file of count_starts(). Called when the job is over.
 void reset_start_count(const std::filesystem::path& dir);
 
 }  // namespace syncopate::ps

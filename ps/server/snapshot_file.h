@@ -1,5 +1,6 @@
-// The format of a shard's snapshot files: magic, length of the header, header, checksum up to here,
-// values, slots, checksum of everything. SnapshotWriter writes and reads the files.
+// Reads and writes a shard's snapshot file. A file has a magic number, the length of the header,
+// the header, a checksum of these, the values, the slots, and a checksum of everything before it.
+// SnapshotWriter decides when files are written and read.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +16,20 @@
 
 namespace syncopate::ps {
 
-// The checksum of `bytes`, continued from the checksum of the bytes before them. It detects damage
-// by a disk or a crash at the speed of reading memory; every change of a single word is detected.
-// Not cryptographic.
+// Returns the checksum of `bytes` and all bytes before them; `before` is the checksum of the bytes
+// before. The checksum detects damage by a disk or a crash, and every change of a single word. It
+// is as fast as reading memory, and not cryptographic.
 std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept;
 
-// What a snapshot file is written from.
+// The content of a snapshot file to write.
 struct SnapshotContent {
   std::shared_ptr<const ServedSnapshot> snapshot;
   wire::DeclarationT declaration;
   std::vector<std::uint8_t> coordinator;
 };
 
-// What a snapshot file holds. `number` is of the file's name, which SnapshotWriter knows.
+// The content of a snapshot file that was read. SnapshotWriter sets `number`, which is part of the
+// file's name only.
 struct SnapshotFile {
   std::uint64_t number = 0;
   wire::DeclarationT declaration;
@@ -37,13 +39,15 @@ struct SnapshotFile {
   std::vector<std::uint8_t> coordinator;  // on shard 0: the bytes of Coordinator::save()
 };
 
-// Writes a snapshot file of this shard without its commit(). nonce: of the job. Throws FileError.
+// Writes a snapshot file of this shard; the caller calls file.commit(). `nonce` identifies the job.
+// Throws FileError.
 void write_snapshot_file(ReplacingFile& file, const SnapshotContent& content, int shard,
                          const std::string& nonce);
 
-// Throws FileError, which names the snapshot file, if it is missing, truncated or damaged.
+// Reads and checks a snapshot file. Throws FileError, which names the file, if it is missing,
+// truncated or damaged.
 SnapshotFile read_snapshot_file(const std::filesystem::path& path);
-// Reads the header only; the values and slots of the file are not checked. Throws FileError.
+// Reads only the header of a snapshot file. Does not check values and slots. Throws FileError.
 std::unique_ptr<wire::SnapshotHeaderT> read_snapshot_header(const std::filesystem::path& path);
 
 }  // namespace syncopate::ps

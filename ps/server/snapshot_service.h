@@ -1,6 +1,6 @@
-// A shard's snapshots in memory, and the running statistics that belong to them: the snapshot that
-// the shard is copying, and the copies that workers read. Part of DataService; files are written by
-// SnapshotWriter.
+// A shard's snapshots in memory, with their running statistics: the snapshot that the shard is
+// copying, and the snapshot that workers read. Part of DataService. SnapshotWriter writes snapshots
+// to files.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,20 @@ class SnapshotService {
 
   RunningStatistics& statistics() noexcept { return statistics_; }
 
-  // Makes the shard copy its values into `snapshot`; an earlier snapshot that is not complete is
-  // abandoned. Returns the snapshot if it is complete at once, because the shard has no buckets.
+  // Makes the shard copy its values into `snapshot`. Abandons an earlier snapshot that is not
+  // complete. Returns the snapshot if the shard has no buckets, because the snapshot is then
+  // complete; otherwise null.
   std::shared_ptr<ServedSnapshot> begin(std::shared_ptr<ServedSnapshot> snapshot,
                                         const ServedVariables& served);
-  // Called when a bucket was copied into this snapshot. Returns the snapshot if it is complete.
+  // Called when a bucket was copied into this snapshot. Returns the snapshot if it is complete,
+  // otherwise null.
   std::shared_ptr<ServedSnapshot> on_bucket_copied(std::uint64_t snapshot);
   void abandon() { copying_.reset(); }
-  // Lets workers read this snapshot from now on; null: none.
+  // Lets workers read this snapshot from now on; null lets them read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
   // Returns the answer to ReadSnapshot, a worker's request for a part of the published snapshot or
-  // of the live values. Nothing if there is no such snapshot or bucket.
+  // of the current values. Returns nullopt if there is no such snapshot or bucket.
   std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadSnapshotT& header,
                                      const ServedVariables& served);
 
@@ -41,7 +43,7 @@ class SnapshotService {
   WorkerSessions& sessions_;
   RunningStatistics statistics_{{}};
   std::shared_ptr<ServedSnapshot> copying_;
-  int buckets_left_ = 0;  // to be copied into the snapshot
+  int buckets_left_ = 0;  // number of buckets that are still to be copied
   std::shared_ptr<const ServedSnapshot> published_;
 };
 

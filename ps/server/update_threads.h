@@ -1,4 +1,4 @@
-// Threads that update the variables of a shard where the work is too much for the data thread.
+// Threads that update the variables of a shard when there is too much work for the data thread.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +27,7 @@ class UpdateThreads {
   UpdateThreads& operator=(const UpdateThreads&) = delete;
   ~UpdateThreads();  // discards queued work
 
-  // Lets up to `helpers` threads work on the bucket until no work is due on the bucket.
+  // Lets up to `helpers` threads work on the bucket until no work is due on it. Returns at once.
   void work_on(const std::shared_ptr<Shard>& shard, BucketId bucket, int helpers);
 
  private:

@@ -24,8 +24,7 @@ struct PushId {
 };
 
 // Memory of a worker for a bucket's values: [bucket] f32 or [bucket] bf16. bf16 memory requires a
-// shard whose ValuesFormat is kBf16; such a shard also rounds the values that it writes to f32
-// memory.
+// shard with ValuesFormat::kBf16. Such a shard also rounds the values that it writes to f32 memory.
 struct AnswerMemory {
   AnswerMemory() = default;
   template <std::convertible_to<std::span<float>> Values>

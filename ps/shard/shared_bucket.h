@@ -55,7 +55,7 @@ struct BucketTask {
     PushId id;
     std::uint64_t token = 0;
   };
-  std::vector<Unanswered> unanswered;  // pushes that asked for values and whose workers have left
+  std::vector<Unanswered> unanswered;  // pushes of workers that have left, if they asked for values
 
   std::vector<Destination> destinations;
   SnapshotOrder snapshot;

@@ -36,7 +36,7 @@ class StatisticsSum {
 
   int workers_;
   std::uint64_t round_ = 0;
-  WorkerId next_ = 0;               // the lowest worker whose statistics are not in the sum yet
+  WorkerId next_ = 0;               // the lowest worker without statistics in the sum
   std::map<WorkerId, Part> early_;  // statistics of workers above `next_`, which arrived early
   std::vector<double> sum_;
   double samples_ = 0.0;

@@ -26,7 +26,7 @@ namespace syncopate::ps::wire {
 
 // Has the functions of Socket, for use by one thread, the owner. The owner calls one of them at
 // least a few times per second. If the owner calls none for kOwnerTimeout, no heartbeats are sent
-// until the next call. So the peers notice a task whose control thread hangs, for example in a
+// until the next call. So the peers notice if a task's control thread hangs, for example in a
 // network file system without a server.
 //
 // The owner and the heartbeat thread use the same ZeroMQ socket under a mutex. If only the
@@ -50,8 +50,8 @@ class HeartbeatSocket {
   std::optional<Received> receive();
   // Returns the next event of the connection. For a DEALER an event ends the watch of its peer.
   std::optional<LinkEvent> link_event();
-  // Returns the end of the error message for a DEALER whose peer at this endpoint did not answer:
-  // the reason, and what the user should check. May take a second.
+  // For a DEALER that got no answer from its peer at this endpoint: returns the end of the error
+  // message, which has the reason and what the user should check. May take a second.
   std::string why_no_answer(const Endpoint& endpoint) const;
   void log_dropped(Envelope& message, const std::string& problem);
   std::int64_t callers_without_greeting() const;
