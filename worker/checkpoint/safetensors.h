@@ -35,7 +35,7 @@ class DamagedFileError : public FileError {
   explicit DamagedFileError(const std::string& fault)
       : FileError(fault + "; expected a checkpoint of syncopate train; try an older one"),
         fault_(fault) {}
-  // the text of what() without the advice
+  // The text of what() without the advice.
   const std::string& fault() const noexcept { return fault_; }
 
  private:

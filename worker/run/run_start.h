@@ -27,7 +27,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch);
 
 struct FirstValues {
-  // the checkpoint in --checkpoint-dir that is resumed; nullopt for a new run
+  // The checkpoint in --checkpoint-dir that is resumed; nullopt for a new run.
   std::optional<CheckpointInfo> resumed;
   std::optional<Snapshot> values;  // values read from a file; nullopt: they follow from the seed
   // Damaged checkpoints that are newer than the resumed checkpoint, each with a description of its

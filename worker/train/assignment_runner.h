@@ -27,7 +27,7 @@ class AssignmentRunner {
     // The evaluation on the watched split, or on the test split for the final snapshot; nullopt if
     // `stop` returned true or no evaluation is due.
     std::optional<Evaluation> test;
-    // for the final snapshot: the evaluation on the validation split, if there is one
+    // For the final snapshot: the evaluation on the validation split, if there is one.
     std::optional<Evaluation> validation;
   };
   // Evaluates the snapshot `copy` or writes it to a checkpoint, as the assignment requires. moment:

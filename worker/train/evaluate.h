@@ -57,7 +57,7 @@ struct EvaluationOptions {
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads, unless they are tuned
   Autotune autotune{};
-  // count a confusion matrix even for more than kMostCountedClasses classes
+  // Count a confusion matrix even for more than kMostCountedClasses classes.
   bool counts_classes = false;
   // Evaluate the moving average of the variables. The running statistics of batch norm are not
   // averaged.
@@ -125,7 +125,7 @@ class Evaluator {
   const Graph& graph_;
   EvaluationOptions options_;
   const Dataset& dataset_;
-  // one per replica if moving averages are evaluated, else empty
+  // One per replica if moving averages are evaluated, else empty.
   std::vector<std::unique_ptr<ParameterArena>> averages_;
   std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
   std::string_view stopped_by_;

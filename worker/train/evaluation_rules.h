@@ -91,7 +91,7 @@ class EvaluationRules {
  private:
   // The best value of a rule's metric, and the number of evaluations since then.
   struct Tracker {
-    // the Metric of `best`; -1: no value yet. If the rule has another metric, take() begins again.
+    // The Metric of `best`; -1: no value yet. If the rule has another metric, take() begins again.
     double metric = -1.0;
     double best = 0.0;
     double waited = 0.0;  // evaluations since the best one

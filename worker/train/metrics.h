@@ -134,11 +134,11 @@ struct Summary {
   std::int64_t train_bad_samples = 0;
   std::int64_t test_bad_samples = 0;  // samples of the test split that are left out
   std::int64_t val_bad_samples = 0;
-  // why the first bad sample could not be read, of the test split if it has any
+  // Why the first bad sample could not be read, of the test split if it has any.
   std::string first_bad = {};
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  // for the task that waits longest; in an asynchronous job, for one worker
+  // For the task that waits longest; in an asynchronous job, for one worker.
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // fraction of the time in steps
   // For each pipeline stage: the fraction of step time spent waiting for other stages.

@@ -82,7 +82,7 @@ std::string format_progress_text(const ActivityState& state);
 struct ProgressOutput {
   std::function<void(std::string_view)> write;
   std::function<std::chrono::steady_clock::time_point()> now;
-  // returns the screen width; called at every draw, because a window may be resized
+  // Returns the screen width; called at every draw, because a window may be resized.
   std::function<int()> columns;
   bool unicode = true;
 };

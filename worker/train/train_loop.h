@@ -98,7 +98,7 @@ struct TrainOutcome {
   // Evaluation of the final weights on the test split; nullopt if the run was stopped or never
   // evaluates.
   std::optional<Evaluation> test;
-  // the same on the validation split; nullopt if there is none
+  // The same on the validation split; nullopt if there is none.
   std::optional<Evaluation> validation;
   // Number of bad training samples that were replaced by others, in the epoch that had the most.
   std::int64_t num_bad_in_epoch = 0;

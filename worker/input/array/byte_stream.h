@@ -1,4 +1,5 @@
-// Reads a file sequentially and unpacks .gz and .zst, so that parsers need not know about packing.
+// Reads a file sequentially and unpacks .gz and .zst files, so that parsers read packed and plain
+// files in the same way.
 #pragma once
 
 #include <cstddef>
@@ -16,24 +17,26 @@ namespace syncopate {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Reads into `target`; returns fewer bytes only at the end of the data. Throws FileError when the
-  // file cannot be read, or its packing is damaged or cut short.
+  // Reads into `target` and returns the number of bytes, which is below target.size() only at the
+  // end of the data. Throws FileError if the file cannot be read, or the packed data are damaged or
+  // cut short.
   virtual std::size_t read(std::span<std::uint8_t> target) = 0;
 };
 
 enum class Packing : std::uint8_t { kNone, kGzip, kZstd };
 
-// Opens a file and unpacks it by its suffix: .gz, .zst or plain. Throws FileError.
+// Opens a file. The suffix of its name decides how it is unpacked: .gz, .zst or not at all. Throws
+// FileError.
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path);
-// Opens a file of any name. Throws FileError.
+// Opens a file that has the given packing and any name. Throws FileError.
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path, Packing packing);
 
-// Returns the next `size` bytes, or fewer at the end of the data. Memory grows with the bytes that
-// are read, so a false size in a header allocates nothing.
+// Returns the next `size` bytes, or fewer at the end of the data. Memory is allocated as bytes are
+// read, so that a wrong size in a header does not allocate memory.
 std::vector<std::uint8_t> read_up_to(ByteStream& stream, std::uint64_t size);
 
-// Returns the first of DIR/name + suffix ("", ".gz", ".zst") that exists. Throws FileError when a
-// candidate cannot be examined or is not a file.
+// Returns the first existing file of DIR/NAME, DIR/NAME.gz and DIR/NAME.zst; nullopt if none
+// exists. Throws FileError if a path cannot be examined or is not a file.
 std::optional<std::filesystem::path> find_packed(const std::filesystem::path& dir,
                                                  const std::string& name);
 

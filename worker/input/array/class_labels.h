@@ -10,16 +10,17 @@
 
 namespace syncopate {
 
-// A larger label is a mistake, such as an identifier in place of a class: the last layer of a
-// network has a row of weights for each class.
+// The largest label that is accepted. A larger label is probably a mistake, such as an identifier
+// in place of a class. The limit exists because the last layer of a network has a row of weights
+// for each class.
 inline constexpr std::int32_t kLargestLabel = 99999;
 
-// Reads the labels of a file: [N] or [N, 1] of any integer type. Throws FileError naming path and
-// byte for another type or shape, and for a label below 0 or above kLargestLabel.
+// Reads the labels of a file, which are [N] or [N, 1] of any integer type. Throws FileError naming
+// path and byte for another type or shape, and for a label below 0 or above kLargestLabel.
 std::vector<std::int32_t> read_npy_labels(const NpyFile& file);
 
-// Logs a warning if classes have no sample: a mistyped label makes a class, and its weights.
-// advice: the end of the message.
+// Logs a warning if some classes have no training sample. A mistyped label can cause this, because
+// the largest label determines the number of classes. advice: the end of the message.
 void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std::int32_t classes,
                               std::string_view file, std::string_view advice = "");
 

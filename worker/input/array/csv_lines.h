@@ -1,4 +1,4 @@
-// The lines of a text file of fields, and the fields of a line. Used by the readers of tables.
+// Splits a text file into lines, and a line into fields. Used by the readers of tables.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,26 @@
 
 namespace syncopate {
 
-// Returns the lines of a file without their ends: LF, CR LF, or CR in a file without LF. An end
+// Reads the lines of a file. A line ends with LF, CR LF, or, in a file without LF, CR. A line end
 // inside a quoted field does not end the line. One thread only.
 class CsvLines {
  public:
-  // path: of the file, for messages. on_progress: called now and then with the unpacked bytes that
-  // were read; may be empty.
+  // path: the path of the file, for messages. on_progress: called from time to time with the number
+  // of unpacked bytes read so far; may be empty.
   CsvLines(ByteStream& stream, std::string path,
            std::function<void(std::int64_t bytes)> on_progress);
 
-  // Returns the next line, which is valid until the next call; nothing at the end of the data.
-  // Throws FileError: a line without end, ends of both kinds, UTF-16, a file that is no text.
+  // Returns the next line without its line end; nullopt at the end of the data. The result is valid
+  // until the next call. Throws FileError for a line without an end, for line ends of both kinds,
+  // for UTF-16, and for a file that is not text.
   std::optional<std::string_view> next();
-  // Whether lines end with CR, which shell commands do not take for an end.
+  // Whether lines end with CR, which shell commands do not treat as a line end.
   bool end_in_cr() const noexcept { return end_of_line_ == '\r'; }
-  std::int64_t number() const noexcept { return number_; }  // of the latest line, from 1 on
+  std::int64_t number() const noexcept { return number_; }  // number of the latest line, from 1
 
  private:
-  // Returns where the line that starts at begin_ ends, searching from `from` on; npos: at the end
-  // of the data.
+  // Returns the end of the line that starts at begin_, searching from `from` on; npos if the data
+  // end first.
   std::size_t find_end(std::size_t from);
   void refill();
   void examine_start();
@@ -42,47 +43,52 @@ class CsvLines {
   const std::string path_;
   const std::function<void(std::int64_t bytes)> on_progress_;
   char end_of_line_ = '\n';
-  std::string text_;  // what was read and not returned yet starts at begin_
+  std::string text_;  // text that was read; text that was not returned yet starts at begin_
   std::size_t begin_ = 0;
   bool at_end_ = false;
-  std::int64_t number_ = 0;     // of the latest line's first line
-  std::int64_t num_lines_ = 0;  // all that were returned, those inside quoted fields included
+  // Number of the latest line; if a quoted field has line ends, of its first line.
+  std::int64_t number_ = 0;
+  // Number of all lines that were returned, including lines inside quoted fields.
+  std::int64_t num_lines_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t reported_ = 0;
 };
 
-// Splits lines into their fields, without blanks and quotes around them. In a quoted field, two
-// quotes stand for one. One thread only.
+// Splits lines into fields and removes blanks and quotes around the fields. Inside a quoted field,
+// two quotes mean one quote. One thread only.
 class CsvSplitter {
  public:
   explicit CsvSplitter(std::string path) : path_(std::move(path)) {}  // for messages
 
-  // Returns the fields, valid until the next call and as long as the line. number: of the line.
-  // Throws FileError naming path and line: a field with damaged quotes.
+  // Returns the fields of a line, which are valid until the next call and as long as `line`.
+  // number: the number of the line. Throws FileError naming path and line if the quotes of a field
+  // are damaged.
   const std::vector<std::string_view>& split(std::string_view line, std::int64_t number);
 
  private:
   const std::string path_;
   std::vector<std::string_view> fields_;
-  std::deque<std::string> unquoted_;  // the fields that are not as in the line
+  std::deque<std::string> unquoted_;  // the fields from which quotes were removed
 };
 
-// Returns the number if a field is one as a whole, else nothing. True and False, in any case, are 1
-// and 0. Infinity and NaN are not numbers.
+// Returns the number if the whole field is a number, else nullopt. True and False, in upper or
+// lower case, are 1 and 0. Infinity and NaN do not count as numbers.
 std::optional<double> parse_csv_number(std::string_view field);
 
-// Returns the place of the first of these letters that is not in a quoted field; npos: none.
+// Returns the position of the first character outside quoted fields that is one of `letters`; npos
+// if there is none.
 std::size_t find_outside_quotes(std::string_view line, std::string_view letters);
 
-// Returns a shell command that filters the lines of a file: "sed 1d 'FILE'", or, for a name of a
-// packed file, "zcat 'FILE.gz' | sed 1d". end_in_cr: the ends of its lines are replaced first.
+// Returns a shell command that applies `filter` to the lines of a file: "sed 1d 'FILE'", or "zcat
+// 'FILE.gz' | sed 1d" for the name of a packed file. end_in_cr: lines end with CR, so the command
+// replaces the line ends first.
 std::string filter_command(std::string_view filter, const std::string& path,
                            bool end_in_cr = false);
 
-// Whether a field stands for a value that is missing: empty, "NA", "?".
+// Whether a field means a missing value: it is empty, "NA" or "?", for example.
 bool is_missing_value(std::string_view field);
 
-// Returns the start of a field for a message, without control characters.
+// Returns the beginning of a field without control characters, for a message.
 std::string shown_csv_field(std::string_view field);
 
 }  // namespace syncopate

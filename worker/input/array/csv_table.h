@@ -1,5 +1,6 @@
-// A text file of numbers separated by commas, one sample a line, with a column of class labels or
-// columns of numbers as targets. Used by csv:FILE and by predictions from such files.
+// Reads a text file with one sample per line, which has numbers separated by commas. The targets
+// are a column of class labels, or one or more columns of numbers. Used by csv:FILE and by
+// predictions from such files.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +20,36 @@ struct CsvTable {
   std::int64_t num_features = 0;
   std::vector<float> features;  // [samples, num_features]
   Targets targets;
-  CsvColumns layout{};               // where features and targets are in a line
-  std::vector<std::string> notes{};  // what a user should know, for the log
+  CsvColumns layout{};               // the columns of features and targets
+  std::vector<std::string> notes{};  // notes for the user, for the log
 };
 
 struct CsvOptions {
-  // The column of labels: its name in the header, or its number from 1 on; empty: the last column.
+  // The column of labels, as its name in the header or its number from 1; empty: the last column.
   std::string label_column = {};
-  // The columns of targets that are numbers, named in the same way, in the order of the target;
+  // The columns of targets that are numbers, as names or numbers, in the order of the target;
   // empty: the targets are classes.
   std::vector<std::string> target_columns = {};
-  // Called now and then with the unpacked bytes that were read; may be empty.
+  // Called from time to time with the number of unpacked bytes read so far; may be empty.
   std::function<void(std::int64_t bytes)> on_progress = {};
-  // The file or folder that --data csv: names, for messages; empty: the file.
+  // The file or folder of --data csv:, for messages; empty: the path of the file that is read.
   std::string data = {};
 };
 
-// Reads a table. The first line with text is a header if none of its fields is a number, or if its
-// numbers count the columns and its other fields are words. Columns without a name are left out.
-// Lines end with LF, CR LF or CR; lines without text are skipped; a field may be in double quotes.
-// A label is a whole number from 0 on. path: of the file, for messages. Throws FileError naming
-// path and line: a field that is missing or no finite number, a line with more or fewer fields than
-// the first, a label out of range, no samples; UsageError for a column that the file lacks, for
-// targets that leave no column of features, and for a first line that leaves open what is a header
-// or the label.
+// Reads a table. The first line with text is a header if none of its fields is a number. It is also
+// a header if it has words, and numbers that are the indices of their columns, such as
+// "0,1,2,label". Columns without a name in the header are left out. Lines end with LF, CR LF or CR;
+// lines without text are skipped; a field may be in double quotes. A label is a whole number from
+// 0. path: the path of the file, for messages. Throws FileError naming path and line if a field is
+// missing or is not a finite number, if a line has more or fewer fields than the first line, if a
+// label is out of range, or if there are no samples. Throws UsageError if `options` name a column
+// that the file does not have, if no column is left for features, or if it is unclear whether the
+// first line is a header or which column has the labels.
 CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions& options);
 
-// Reads the columns of a table that a network predicts from, as find_csv_columns() finds them;
-// other columns may hold anything. The returned table has no targets, so its number of samples
-// follows from its features. Throws as read_csv().
+// Reads the columns of a table from which a network predicts, see find_csv_columns(). Other columns
+// may have any content. The returned table has no targets, so its number of samples follows from
+// its features. Throws what read_csv() throws.
 CsvTable read_csv_features(ByteStream& stream, const std::string& path, const CsvColumns& trained);
 
 }  // namespace syncopate

@@ -14,11 +14,12 @@ struct IdxImages {
   std::vector<std::uint8_t> pixels;  // grey values, [count * rows * columns]
 };
 
-// Reads an image file, plain or packed by its suffix. Throws FileError: cut short, wrong magic
-// number, empty or too large, or with bytes after the last image.
+// Reads an image file, which may be packed (.gz, .zst). Throws FileError if the file is cut short,
+// has a wrong magic number, is empty or too large, or has bytes after the last image.
 IdxImages read_idx_images(const std::filesystem::path& path);
 
-// Reads a label file. Throws FileError as read_images() does, and for labels above num_classes - 1.
+// Reads a label file. Throws FileError as read_idx_images() does, and for labels above num_classes
+// - 1.
 std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int num_classes);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// Reads rows of a .npy file by number. The file is never loaded as a whole, so it may be larger
-// than memory; pages that were read stay in the page cache, which all processes of a machine share.
+// Reads rows of a .npy file by number. The file is not loaded as a whole, so it may be larger than
+// memory. Pages that were read stay in the page cache, which all processes of a machine share.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,11 @@
 
 namespace syncopate {
 
-// The row of an array is what its first index selects. Thread-safe.
+// A .npy file. A row of the array is the part that a value of the first index selects. Thread-safe.
 class NpyFile {
  public:
-  // Opens a file and checks its header and size. Throws FileError; a single number is refused.
+  // Opens a file and checks its header and size. Throws FileError, also if the array is a single
+  // number without dimensions.
   explicit NpyFile(const std::filesystem::path& path);
 
   const std::string& path() const noexcept { return path_; }
@@ -27,8 +28,9 @@ class NpyFile {
   std::uint64_t offset_of(std::int64_t row) const noexcept {
     return header_.data_offset + static_cast<std::uint64_t>(row) * row_bytes_;
   }
-  // Fills `target` from the start of a row on; it may be several rows. Throws FileError naming path
-  // and byte if the file cannot be read or was cut short since it was opened.
+  // Reads bytes from the start of a row until `target` is full; `target` may have the size of
+  // several rows. Throws FileError naming path and byte if the file cannot be read or was cut short
+  // after it was opened.
   void read(std::int64_t row, std::span<std::byte> target) const;
 
  private:

@@ -1,4 +1,4 @@
-// The header of a .npy file, NumPy's file of one array. Used by NpyFile. Source:
+// The header of a .npy file, in which NumPy stores one array. Used by NpyFile. Source:
 // numpy.org/doc/stable/reference/generated/numpy.lib.format.html, format versions 1.0 to 3.0.
 #pragma once
 
@@ -19,24 +19,24 @@ struct NpyHeader {
   std::uint64_t data_offset = 0;  // byte of the file at which the elements start
 };
 
-// The first bytes of a file that suffice to parse its header.
+// The number of bytes at the start of a file that suffice to parse its header.
 inline constexpr std::size_t kNpyStartBytes = 12 + 10000;
 
 // Parses a header. start: the first kNpyStartBytes of the file, or the whole file if it is shorter.
-// path: of the file, for messages. Throws FileError naming path and byte: no .npy file, a
-// damaged header, elements that are no numbers or big-endian, or Fortran order; where NumPy can
-// convert the array, the message has the line of Python that does.
+// path: the path of the file, for messages. Throws FileError naming path and byte if the file is
+// not a .npy file, its header is damaged, its elements are not numbers or are big-endian, or it is
+// in Fortran order. If NumPy can convert the array, the message has the line of Python that does.
 NpyHeader parse_npy_header(std::span<const std::uint8_t> start, const std::string& path);
 
-// Returns the bytes of all elements. Throws FileError unless the file of `file_bytes` bytes ends
-// with the last element.
+// Returns the number of bytes of all elements. Throws FileError unless a file of `file_bytes` bytes
+// ends with the last element.
 std::uint64_t check_npy_size(const NpyHeader& header, std::uint64_t file_bytes,
                              const std::string& path);
 
-// Returns NumPy's name of an element type: "float64" for "f8".
+// Returns NumPy's name for an element type, such as "float64" for "f8".
 std::string numpy_name(const std::string& type);
 
-// Returns the line of Python that replaces a file's array `a` by `expression`.
+// Returns a line of Python that loads the array `a` of a file and replaces it by `expression`.
 std::string numpy_conversion(const std::string& path, const std::string& expression);
 
 }  // namespace syncopate

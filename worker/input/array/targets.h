@@ -1,5 +1,5 @@
-// The targets of samples in memory: a class of each sample, or numbers, K of each. Used by npy:DIR
-// and csv:FILE.
+// The targets of all samples in memory: one class per sample, or K numbers per sample. Used by
+// npy:DIR and csv:FILE.
 #pragma once
 
 #include <cstddef>
@@ -24,17 +24,18 @@ struct Targets {
   }
   // Returns the class of a sample, or 0 if the targets are numbers.
   std::int32_t label(std::int64_t index) const;
-  // Writes the target of a sample, i32 or f32.
+  // Copies the target of a sample, i32 or f32, to `target`.
   void read(std::int64_t index, std::span<std::byte> target) const;
-  // Returns a hash of a sample's numbers, or 0 if the targets are classes, which are compared
-  // apart.
+  // Returns a hash of a sample's numbers, or 0 if the targets are classes; callers compare classes
+  // separately.
   std::uint64_t fingerprint(std::int64_t index) const;
-  // Returns the spec of samples of this shape and type with these targets.
+  // Returns the spec of samples with one input of this shape and type, and these targets.
   SampleSpec spec_of(Shape sample_shape, DType dtype, int num_classes) const;
 };
 
-// Reads the targets of a file: numbers from float32 [N] or [N, K], classes as read_npy_labels()
-// from another type. Throws FileError naming path and byte of a number that is not finite.
+// Reads the targets of a file. An array float32 [N] or [N, K] gives numbers; for other types
+// returns the classes of read_npy_labels(). Throws FileError naming path and byte of a number that
+// is not finite, and what read_npy_labels() throws.
 Targets read_npy_targets(const NpyFile& file);
 
 }  // namespace syncopate

@@ -1,4 +1,5 @@
-// The mean and deviation of samples, which networks subtract and divide by.
+// Computes the mean and the standard deviation of samples. Networks subtract the mean and divide by
+// the deviation.
 #pragma once
 
 #include <vector>
@@ -7,7 +8,8 @@
 
 namespace syncopate {
 
-// In units of InputOp: of u8 values / 255, of u16 values / 65535, of f32 values.
+// Mean and deviation in the units of InputOp: u8 values are divided by 255, u16 values by 65535;
+// f32 values are used unchanged.
 struct ValueStatistics {
   std::vector<float> mean;
   std::vector<float> stddev;  // 1 where all values are equal
@@ -15,8 +17,8 @@ struct ValueStatistics {
 
 // Computes the statistics of each channel of images [H, W, C]. For vectors [F], computes the
 // statistics of each feature if `by_feature`, else of all features together. Reads at most 256 MB
-// of samples, evenly spaced, in their order: a function of the samples alone. Throws what the data
-// set throws.
+// of evenly spaced samples in their order, so the result depends on the samples alone. Throws what
+// the data set throws.
 ValueStatistics value_statistics(const Dataset& dataset, bool by_feature);
 
 // Returns statistics that leave f32 samples of this shape unchanged.

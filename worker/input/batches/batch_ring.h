@@ -84,7 +84,7 @@ class BatchRing {
 
   void start_readers(int readers);
   void read_batches(int reader, TraceThread* trace);
-  // returns the next batch to fill; nullopt if the ring ends
+  // Returns the next batch to fill; nullopt if the ring ends.
   std::optional<Claim> claim(int reader);
   void finish(const Claim& filled, std::exception_ptr error, double seconds);
   void apply_tuning(int readers);

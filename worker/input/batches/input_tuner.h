@@ -52,7 +52,7 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  // number of values to wait for until the values measured during a change are dropped
+  // Number of values to wait for until the values measured during a change are dropped.
   int settling_ = 0;
   int pauses_ = 0;  // number of consecutive values that were left out
 };

@@ -30,7 +30,7 @@ struct LeaseSource {
 };
 
 struct LeasedInputOptions {
-  // batch_size is the largest number of samples of a lease. prefetch is the number of leases that
+  // Batch_size is the largest number of samples of a lease. prefetch is the number of leases that
   // are taken ahead of the requested lease; with Autotune this is one per reader and one more.
   // drop_remainder and shard are not used.
   InputOptions input;

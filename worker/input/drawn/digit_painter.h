@@ -1,7 +1,7 @@
-// Draws the images of the `digits` data set: a glyph with jittered points under a random affine
-// map, drawn with a pen of random width, with stray marks and noise. A pure function of (seed,
-// split, index) that uses no libm function except sqrt, so that the pixels are bit-identical on
-// every machine.
+// Draws the images of the `digits` data set. An image has a glyph with jittered points, transformed
+// by a random affine map and drawn with a pen of random width, and stray marks and noise. The
+// pixels depend on (seed, split, index) only. They are bit-identical on every machine, because the
+// painter uses no libm function except sqrt.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Data sets that this program draws. The first process draws all samples into a cache file, which
-// later processes of the machine map.
+// Makes the data sets that this program draws itself. The first process draws all samples into a
+// cache file, which later processes of the machine map.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 namespace syncopate {
 
 struct DrawnSet {
-  std::string name;           // in messages, such as "digits"
-  std::string file_name;      // of the cache
-  std::uint32_t version = 1;  // raised when a pixel changes
+  std::string name;           // name in messages, such as "digits"
+  std::string file_name;      // name of the cache file
+  std::uint32_t version = 1;  // must be raised if the drawing changes
   std::uint32_t samples = 0;
-  std::size_t image_bytes = 0;  // of a sample
-  std::size_t label_bytes = 1;  // of a sample: a class, or one of each pixel
-  // Draws a sample, on any thread.
+  std::size_t image_bytes = 0;  // bytes of a sample's image
+  std::size_t label_bytes = 1;  // bytes of a sample's label: a class, or a class per pixel
+  // Draws a sample; called on several threads.
   std::function<void(std::uint32_t index, std::span<std::uint8_t> image,
                      std::span<std::uint8_t> labels)>
       draw;
@@ -28,7 +28,8 @@ struct DrawnSet {
   std::size_t labels_at() const { return samples * image_bytes; }
 };
 
-// Returns all images, then all labels. Drawing calls options.on_progress until all threads end.
+// Returns a payload with all images, followed by all labels, from the cache file or by drawing
+// them. options.on_progress is called while samples are drawn.
 MappedPayload map_or_draw(const DrawnSet& set, const DataOptions& options);
 
 }  // namespace syncopate

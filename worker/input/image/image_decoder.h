@@ -1,5 +1,5 @@
-// Decodes a JPEG or PNG file into pixels of a given size: the part that is needed, at the smallest
-// scale that suffices, resized, turned upright and mirrored.
+// Decodes a JPEG or PNG file into pixels of a given size. Only the needed part is decoded, at the
+// smallest scale that suffices; then it is resized, turned upright and mirrored.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,29 @@
 namespace syncopate {
 
 struct DecodeOptions {
-  // Size of the result. The rectangle that is cut out is stretched to it (resize.h).
+  // Size of the result. The crop is stretched to this size (resize.h).
   std::int64_t width = 0;
   std::int64_t height = 0;
-  // 1 (grey) or 3 (red, green, blue). Colours become grey by ITU-R BT.601; opacity is not applied.
+  // 1 (grey) or 3 (red, green, blue). Colours are converted to grey by ITU-R BT.601; an alpha
+  // channel is ignored.
   int channels = 3;
-  // What is cut out, in pixels of the shown picture; everything if absent.
+  // The rectangle to decode, in pixels of the shown picture; nullopt: the whole picture.
   std::optional<PixelRectangle> crop = std::nullopt;
-  // Turns the picture as its EXIF orientation says. Without it the shown picture is the stored one.
+  // True: turn the picture as its EXIF orientation says. False: the shown picture is the stored
+  // picture.
   bool apply_exif = false;
-  // Exchanges left and right in the result.
+  // Exchange left and right in the result.
   bool mirror = false;
-  // Lets JPEG be decoded at 1/2, 1/4 or 1/8 of its size when that is not smaller than the result.
+  // Decode JPEG files at 1/2, 1/4 or 1/8 of their size, if the crop is then not smaller than the
+  // result.
   bool reduce = true;
 };
 
-// Decodes `file`, which `header` was read from, into pixels [height, width, channels]. JPEG uses
-// the accurate integer transform and smooth chroma upsampling. A picture is refused, not filled up
-// in grey, if its data are cut short or its codes are wrong. CMYK is converted as TensorFlow does,
-// without a colour profile. Bounded memory: the rows of a JPEG file and of a PNG file that is not
-// interlaced pass through one after the other. Any thread. Throws FileError that names file, offset
-// and reason.
+// Decodes `file` into pixels [height, width, channels]. header: was read from `file`. JPEG uses the
+// accurate integer transform and smooth chroma upsampling. CMYK is converted as in TensorFlow,
+// without a colour profile. Memory is bounded, because the rows of JPEG files and of PNG files
+// without interlacing are decoded one after another. Any thread may call this. Throws FileError
+// naming file, offset and reason, also if the data are cut short or have invalid codes.
 void decode_image(std::span<const std::byte> file, std::string_view name, const ImageHeader& header,
                   const DecodeOptions& options, std::span<std::uint8_t> pixels);
 

@@ -10,8 +10,9 @@
 
 namespace syncopate {
 
-// Decodes at 1 / reduction (1, 2, 4 or 8) of the stored size; the resizer's windows have that
-// reduction. channels is 1 or 3. Throws FileError.
+// Decodes a JPEG file at 1 / reduction of the stored size and passes the rows to `resizer`.
+// reduction: 1, 2, 4 or 8; the windows of the resizer have the same reduction. channels: 1 or 3.
+// Throws FileError.
 void decode_jpeg_rows(std::span<const std::byte> file, std::string_view name,
                       const ImageHeader& header, int channels, int reduction, Resizer& resizer);
 

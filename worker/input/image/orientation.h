@@ -1,5 +1,5 @@
-// The orientation of a picture: how its stored rows and columns are turned into what a viewer
-// shows. Source: EXIF 2.32 (CIPA DC-008), tag 0x0112 "Orientation".
+// The orientation of a picture, which says how its stored rows and columns are turned for display.
+// Source: EXIF 2.32 (CIPA DC-008), tag 0x0112 "Orientation".
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ struct PixelRectangle {
   friend bool operator==(const PixelRectangle&, const PixelRectangle&) = default;
 };
 
-// The shown pixel (x, y) is the stored pixel (column, row) = (x, y), or (y, x) if transposed, then
-// counted from the right if flip_columns and from the bottom if flip_rows.
+// An orientation maps the shown pixel (x, y) to a stored pixel (column, row) in two steps. (1)
+// (column, row) is (x, y), or (y, x) if transposed. (2) The column is counted from the right if
+// flip_columns, and the row from the bottom if flip_rows.
 struct Orientation {
   bool transposed = false;
   bool flip_columns = false;
@@ -38,13 +39,13 @@ struct Orientation {
 // or "MM*"). Returns 1 when the block has no such tag or is damaged.
 int exif_orientation(std::span<const std::byte> tiff) noexcept;
 
-// Returns which stored pixels a rectangle of the shown picture covers. The stored picture has
-// stored_width x stored_height pixels.
+// Converts a rectangle of the shown picture to the rectangle of the stored picture with the same
+// pixels. The stored picture has stored_width x stored_height pixels.
 PixelRectangle to_stored(const PixelRectangle& shown, const Orientation& orientation,
                          std::int64_t stored_width, std::int64_t stored_height) noexcept;
 
-// Turns stored pixels [stored_height, stored_width, channels] into the shown picture, which has as
-// many bytes.
+// Copies stored pixels [stored_height, stored_width, channels] to `shown` in the order of the shown
+// picture. Both spans have the same size.
 void orient_pixels(std::span<const std::uint8_t> stored, std::int64_t stored_width,
                    std::int64_t stored_height, int channels, const Orientation& orientation,
                    std::span<std::uint8_t> shown);

@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// channels is 1 or 3. Throws FileError.
+// Decodes a PNG file and passes the rows to `resizer`. channels: 1 or 3. Throws FileError.
 void decode_png_rows(std::span<const std::byte> file, std::string_view name,
                      const ImageHeader& header, int channels, Resizer& resizer);
 

@@ -1,5 +1,5 @@
-// Writes PNG files: grey pictures, and label maps with a palette. The value of a label map's pixel
-// is its class; viewers show each class in a colour.
+// Writes PNG files of grey pictures, and of label maps with a palette. A pixel of a label map has
+// the number of its class; the palette gives each class a colour.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,13 @@
 
 namespace syncopate {
 
-// labels: [height * width], each below 256. Replaces the file atomically. Throws FileError.
+// Writes a label map. labels: [height * width], the class of each pixel. Replaces the file
+// atomically. Throws FileError.
 void write_label_png(const std::filesystem::path& path, std::span<const std::uint8_t> labels,
                      std::int64_t width, std::int64_t height);
 
-// Returns a PNG file of grey pixels, [height * width], 0 black. Throws InternalError.
+// Returns the bytes of a PNG file of grey pixels [height * width], where 0 is black. Throws
+// InternalError.
 std::vector<std::byte> encode_grey_png(std::span<const std::uint8_t> pixels, std::int64_t width,
                                        std::int64_t height);
 

@@ -1,10 +1,11 @@
-// The one definition of resizing: bilinear, half-pixel centres, no antialiasing, in integers. The
-// result has the same bits on every machine and is within 1/255 of tf.image.resize.
+// Resizes pictures: bilinear, with half-pixel centres, without antialiasing, in integers. The
+// result has the same bits on every machine and differs from tf.image.resize by at most 1/255.
 //
-// Pixel (x, y) of the result lies at ((x + 1/2) * w / out_w - 1/2) of the window, in stored pixels.
-// The two neighbours on each axis have weights in units of 1/2048; positions beyond the window's
-// edge take the edge. The four products are summed exactly and rounded once, so neither the order
-// of the axes nor a later flip or transposition changes the sum.
+// Column x of the result lies at (x + 1/2) * w / out_w - 1/2 in the window, in stored pixels; row y
+// is computed in the same way. The two neighbours on each axis have weights in units of 1/2048.
+// Positions beyond the edge of the window use the pixel at the edge. The four products are summed
+// exactly and rounded once, so neither the order of the axes nor a later flip or transposition
+// changes the result.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,22 @@
 
 namespace syncopate {
 
-// The part of one axis that is resized: [begin, begin + length) in stored pixels. The rows or
-// columns that are given to the resizer are reduced: one for every `reduction` stored pixels.
+// The part of one axis that is resized: [begin, begin + length) in stored pixels. The caller may
+// give reduced rows and columns to the resizer, with one pixel for every `reduction` stored pixels.
 struct ResizeWindow {
   std::int64_t begin = 0;
   std::int64_t length = 0;
   std::int64_t reduction = 1;
 };
 
-// Where the pixels of the result lie on one axis.
+// The neighbours and weights of the pixels of the result on one axis.
 struct ResizeAxis {
-  // For each pixel of the result: the first of its two neighbours, in reduced pixels.
+  // For each pixel of the result, the index of the first of its two neighbours, in reduced pixels.
   std::vector<std::int32_t> lower;
-  // The weight of the second neighbour, lower + 1, in 1/2048. 0: the second is not read.
+  // The weight of the second neighbour, which has index lower + 1, in units of 1/2048. If the
+  // weight is 0, the second neighbour is not read.
   std::vector<std::int32_t> weight;
-  // First and last reduced pixel that the window contains.
+  // The first and the last reduced pixel of the window.
   std::int64_t first = 0;
   std::int64_t last = 0;
   // Whether the result is a copy of the window.
@@ -36,14 +38,15 @@ struct ResizeAxis {
 
 ResizeAxis make_resize_axis(const ResizeWindow& window, std::int64_t size);
 
-// Resizes one picture. The caller gives its rows from top to bottom. One thread only.
+// Resizes one picture. The caller adds its rows from top to bottom. One thread only.
 class Resizer {
  public:
   // out is [height, width, channels].
   Resizer(const ResizeWindow& columns, const ResizeWindow& rows, std::int64_t width,
           std::int64_t height, int channels, std::span<std::uint8_t> out);
 
-  // The first and last column that a row must have, and the first and last row, in reduced pixels.
+  // The range of columns that a row must have, and the range of rows that must be added, in reduced
+  // pixels.
   std::int64_t first_column() const noexcept { return columns_.first; }
   std::int64_t last_column() const noexcept { return columns_.last; }
   std::int64_t first_row() const noexcept { return rows_.first; }
@@ -51,14 +54,14 @@ class Resizer {
 
   // Whether the result is the window itself.
   bool is_copy() const noexcept { return columns_.is_copy && rows_.is_copy; }
-  // Returns the memory of row y of the window in the result, if is_copy(). The caller may write all
-  // rows there instead of adding them, which saves a copy of every pixel.
+  // If is_copy(), returns the memory of the result for row y of the picture. The caller may write
+  // all rows to this memory instead of adding them, which saves a copy of every pixel.
   std::uint8_t* copied_row(std::int64_t y) const noexcept {
     return out_ + (y - rows_.first) * row_bytes_;
   }
 
-  // Adds the next row; the first call adds row first_row(), the last one last_row(). The row starts
-  // at column first_column() and must stay readable for the next call too.
+  // Adds the next row. The first call adds row first_row(), the last call adds row last_row(). The
+  // row starts at column first_column() and must stay readable until the next call has returned.
   void add_row(const std::uint8_t* row);
 
  private:

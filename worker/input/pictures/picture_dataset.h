@@ -1,6 +1,6 @@
-// A data set of stored JPEG and PNG pictures with a class each, which are decoded when they are
-// read. images:DIR and the records of tfds: and tfrecord: derive from it and say where a picture is
-// stored.
+// The base class of data sets of stored JPEG and PNG pictures, each with a class. Pictures are
+// decoded when they are read. The data sets of images:DIR and of records in tfds: and tfrecord:
+// derive from it and load the stored bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace syncopate {
 
-// Where the decoded pictures of a split are kept.
+// The place of a split's decoded pictures in the cache.
 struct PictureCache {
-  std::shared_ptr<SampleCache> file{};  // null: every read decodes
-  std::int64_t first_slot = 0;          // of the split; other splits share the file
+  std::shared_ptr<SampleCache> file{};  // null: no cache, so every read decodes
+  std::int64_t first_slot = 0;  // first slot of the split; other splits use other slots of the file
 };
 
-// Opens the cache of all splits of a data set, so that they share one limit; null: there is none.
-// contents: names the data, such as the canonical path of their folder.
+// Opens one cache file for all splits of a data set, so that they share one limit. Returns null if
+// there is no cache. contents: identifies the data, such as the canonical path of their folder.
 std::shared_ptr<SampleCache> open_picture_cache(std::string_view data_name,
                                                 std::string_view contents,
                                                 const ImageOptions& options);
@@ -30,7 +30,7 @@ class PictureDataset : public Dataset {
  public:
   const SampleSpec& spec() const noexcept final { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const final;
-  // The orientation counts too: with it the same bytes are other pixels.
+  // Includes the EXIF option, because it changes the pixels of the same stored bytes.
   std::uint64_t fingerprint(std::int64_t index) const final;
   BadSamples* bad_samples() const noexcept final { return bad_.get(); }
   std::optional<StoredPicture> stored_picture(std::int64_t index) const final {
@@ -38,16 +38,16 @@ class PictureDataset : public Dataset {
   }
 
  protected:
-  // options: with a size.
+  // options: must have a size, see ImageOptions::with_size().
   PictureDataset(const ImageOptions& options, int num_classes, PictureCache cache);
 
  private:
   // Returns the stored bytes of a picture. Any thread. Throws FileError.
   virtual StoredPicture load(std::int64_t index) const = 0;
-  // Returns a number that changes when the stored bytes do, without reading them.
+  // Returns a number that changes if the stored bytes change, without reading the bytes.
   virtual std::uint64_t stamp(std::int64_t index) const = 0;
 
-  // Decodes the whole picture, or the random part that `part` draws, which may be null.
+  // Decodes the whole picture if `part` is null, else the random part that `part` selects.
   void decode(std::int64_t index, const Draw* part, std::span<std::byte> pixels) const;
 
   ImageOptions options_;
@@ -56,8 +56,8 @@ class PictureDataset : public Dataset {
   PictureCache cache_;
 };
 
-// Fills in what all data sets of pictures have: ImageNet's mean and deviation, on which weights for
-// pictures are usually trained.
+// Sets the members that are the same for all data sets of pictures, such as ImageNet's mean and
+// deviation, which published weights for pictures usually expect.
 void describe_pictures(DataSplits& splits);
 
 }  // namespace syncopate

@@ -1,11 +1,12 @@
-// A file of a data set's decoded samples on a machine's own disk, shared by all processes of the
-// machine and kept between runs. Samples are written in any order, by any process, as they are
+// A file of a data set's decoded samples on the disk of a machine. All processes of the machine
+// share the file, and it is kept between runs. Any process writes samples in any order, as they are
 // decoded.
 //
-// The file has one slot per sample: a checksum and the sample's bytes. The checksum covers the
-// sample's key too (its file's name, size and time), so an empty slot, a slot that was being
-// written when its process was killed, a damaged slot and a slot of another file are all alike: the
-// sample is decoded and written again. No state has to be completed or repaired.
+// The file has one slot per sample, with a checksum and the sample's bytes. The checksum also
+// covers the sample's key, which is made of the name, size and time of its file. The checksum
+// therefore does not match if a slot is empty, damaged, has a sample of another file, or was being
+// written when its process was killed. In all these cases the sample is decoded and written again,
+// and nothing has to be repaired.
 #pragma once
 
 #include <atomic>
@@ -19,22 +20,23 @@
 
 namespace syncopate {
 
-// Thread-safe. Slots are read and written by pread and pwrite, not mapped: all processes share the
-// pages as they would with a mapping. A full disk, or a file that another process cuts short, is an
-// error that can be handled; with a mapping either would end the process.
+// Thread-safe. Slots are read and written by pread and pwrite, which share pages between processes
+// as a mapping would. The file is not mapped, because a full disk, or another process that cuts the
+// file short, would then end the process instead of causing an error that can be handled.
 class SampleCache {
  public:
-  // Opens the file, creating it and its folder when they are missing. Uses at most limit_bytes of
-  // the disk; a negative limit means half of the free disk; the file itself counts as free. Returns
-  // null and logs one warning when the file cannot be used, also when it belongs to another user.
+  // Opens the file; creates it and its folder if they are missing. limit_bytes: the most bytes that
+  // the file may use; negative: half of the free disk space, which includes the space of the file.
+  // Returns null and logs one warning if the file cannot be used, for example because it belongs to
+  // another user.
   static std::unique_ptr<SampleCache> open(const std::filesystem::path& path,
                                            std::int64_t sample_bytes, std::int64_t limit_bytes);
 
   // Fills `sample` and returns true if the slot holds the sample with this key. Otherwise the
   // contents of `sample` are undefined.
   bool read(std::int64_t index, std::uint64_t key, std::span<std::byte> sample) const;
-  // Writes a sample. Logs one warning when that fails, for example because the disk is full, and
-  // writes no more.
+  // Writes a sample. If that fails, for example because the disk is full, logs one warning and
+  // writes no more samples.
   void write(std::int64_t index, std::uint64_t key, std::span<const std::byte> sample);
 
  private:

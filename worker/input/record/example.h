@@ -1,5 +1,5 @@
-// tf.train.Example, the message in a record: named features, each a list of byte strings, of floats
-// or of integers. The parser is protobuf's.
+// Parses and serializes tf.train.Example, the message in a record. It has named features, each of
+// which is a list of byte strings, of floats or of integers. Protobuf parses the message.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 namespace syncopate {
 
 enum class FeatureKind : std::uint8_t { kEmpty, kBytes, kFloats, kIntegers };
-// Returns "bytes", "float", "int64" or "nothing", as TensorFlow calls the lists.
+// Returns TensorFlow's name of the kind, "bytes", "float" or "int64"; "nothing" for kEmpty.
 std::string_view name(FeatureKind kind) noexcept;
 
-// A feature; valid as long as its example. The list of its kind has values, the others none.
+// A feature, which is valid as long as its example lives. Only the member of its kind has values.
 struct Feature {
   FeatureKind kind = FeatureKind::kEmpty;
-  std::size_t count = 0;             // of values
+  std::size_t count = 0;             // number of values in the list
   std::span<const std::byte> bytes;  // the first value of kBytes
   std::span<const float> floats;
   std::span<const std::int64_t> integers;
@@ -29,17 +29,19 @@ struct Feature {
 // One thread only.
 class Example {
  public:
-  // Parses a record; returns nothing if it is no serialized Example. Features that TensorFlow has
-  // added since are skipped.
+  // Parses a record; returns nullopt if the record is not a serialized Example. Skips fields that
+  // newer versions of TensorFlow have added.
   static std::optional<Example> parse(std::span<const std::byte> record);
 
   Example(Example&& other) noexcept;
   Example& operator=(Example&& other) noexcept;
   ~Example();
 
-  // Returns the feature of this name, which lives as long as the example; nothing: there is none.
+  // Returns the feature with this name, which is valid as long as the example lives; nullopt if
+  // there is none.
   std::optional<Feature> find(const std::string& name) const;
-  // Returns the features in the order of their names, for messages: "image (bytes), label (int64)".
+  // Returns the names and kinds of all features, sorted by name, for messages: "image (bytes),
+  // label (int64)".
   std::string describe() const;
 
  private:
@@ -49,20 +51,21 @@ class Example {
   std::unique_ptr<Message> message_;
 };
 
-// A feature to be written: one byte string or one integer.
+// A feature to be written, which has one byte string or one integer.
 struct WrittenFeature {
   std::string name;
   std::optional<std::span<const std::byte>> bytes = std::nullopt;
-  std::int64_t integer = 0;  // without `bytes`
+  std::int64_t integer = 0;  // used if `bytes` is nullopt
 };
 
-// Returns an Example with these features, as it stands in a record.
+// Serializes an Example with these features, for a record.
 std::vector<std::byte> serialize_example(std::span<const WrittenFeature> features);
 
-// Throws UnavailableError, which names `what`, if this build cannot read records.
+// Throws UnavailableError naming `what` if this build cannot read records.
 void require_records(std::string_view what);
 
-// Returns the version of protobuf; in a build without it "none: " and what the build lacks.
+// Returns the version of protobuf; in a build without protobuf, "none: " followed by what the build
+// lacks.
 std::string protobuf_version();
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// Finds the files that a pattern of --data tfrecord: names.
+// Finds the files that match a pattern of --data tfrecord:.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,10 @@
 
 namespace syncopate {
 
-// Returns the files that match, each once, in the byte order of their names. Throws UsageError:
-// none, or some shards of a set are missing; a pattern that leaves shards out, such as
-// a-0000[0-3]*, asks for the others only. Throws FileError if a folder cannot be read.
+// Returns the files that match `pattern`, without duplicates, sorted by the bytes of their names.
+// Throws UsageError if no file matches, or if shards of a set that match the pattern are missing.
+// Shards that do not match a pattern such as a-0000[0-3]* may be missing. Throws FileError if a
+// folder cannot be read.
 std::vector<std::filesystem::path> files_of_pattern(const std::string& pattern);
 
 }  // namespace syncopate

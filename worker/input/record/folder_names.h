@@ -1,5 +1,4 @@
-// Looks into folders of records, with errors that tell a folder that is not there from one that
-// cannot be read.
+// Lists folders of records. A missing folder is no error; a folder that cannot be read is an error.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +7,11 @@
 
 namespace syncopate {
 
-// Whether there is a file or a folder of this name. Throws FileError if that cannot be found out,
-// such as in a folder that this user may not enter.
+// Whether a file or a folder with this path exists. Throws FileError if this cannot be determined,
+// for example because the user has no access to the folder above it.
 bool is_there(const std::filesystem::path& path);
 
-// Returns the names in a folder in their byte order; none if there is no such folder. Throws
+// Returns the names in a folder, sorted by their bytes; empty if the folder does not exist. Throws
 // FileError if the folder cannot be read.
 std::vector<std::string> names_in_folder(const std::filesystem::path& folder);
 

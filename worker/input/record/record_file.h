@@ -1,9 +1,10 @@
-// A TFRecord file: records of any bytes, each with checksums of its length and of its bytes. Plain
-// files are read where they are; gzip files are unpacked into memory, since they have no way to
-// reach a record but from the start.
+// Reads a TFRecord file. It has records of any bytes, each with checksums of its length and of its
+// bytes. Records of plain files are read from the file; gzip files are unpacked into memory,
+// because they can only be read from the start.
 //
-// A record is a u64 length, the masked CRC-32C of these 8 bytes, the bytes, and their masked
-// CRC-32C, all little-endian. Source: TensorFlow, core/lib/io/record_writer.h.
+// A record consists of a u64 length, the masked CRC-32C of these 8 bytes, the bytes of the record,
+// and the masked CRC-32C of the bytes, all little-endian. Source: TensorFlow,
+// core/lib/io/record_writer.h.
 #pragma once
 
 #include <compare>
@@ -19,18 +20,18 @@
 
 namespace syncopate {
 
-inline constexpr std::size_t kRecordHeaderBytes = 12;  // length and its checksum
-inline constexpr std::size_t kRecordFooterBytes = 4;   // checksum of the bytes
+inline constexpr std::size_t kRecordHeaderBytes = 12;  // bytes of the length and its checksum
+inline constexpr std::size_t kRecordFooterBytes = 4;  // bytes of the checksum of the record's bytes
 
-// Where a record is, in the unpacked file.
+// The place of a record in the unpacked file.
 struct RecordPlace {
-  std::uint64_t offset = 0;  // of its header, in bytes
-  std::uint64_t length = 0;  // of its bytes, without header and footer
+  std::uint64_t offset = 0;  // byte at which the header starts
+  std::uint64_t length = 0;  // number of bytes of the record, without header and footer
 
   friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
 };
 
-// Tells whether a file is still the one that was indexed.
+// Size and time of a file, by which a file is recognised as unchanged since it was indexed.
 struct FileStamp {
   std::int64_t size_bytes = 0;
   std::int64_t modified = 0;  // nanoseconds since 1970
@@ -38,7 +39,7 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
-// Identifies a file under any of its names.
+// Identifies a file independently of its name.
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -46,17 +47,18 @@ struct FileId {
   friend auto operator<=>(const FileId&, const FileId&) = default;
 };
 
-// How much memory the unpacked files of one data set may take.
+// The memory that the unpacked files of one data set may still use.
 struct UnpackedBudget {
   std::int64_t bytes_left = 0;
 };
 
-// Thread-safe. Plain files are read by pread and not mapped: a file that is cut short while it is
-// in use is then an error with a message, and no bus error.
+// Thread-safe. Plain files are read by pread and not mapped, so that a file that is cut short
+// during use causes an exception and not a bus error.
 class RecordFile {
  public:
-  // Opens a file, and unpacks it within the budget if it is gzip. Throws FileError: the file cannot
-  // be read, is no TFRecord file, is damaged gzip, or does not fit into the budget.
+  // Opens a file. If it is gzip, unpacks it and subtracts its size from the budget. Throws
+  // FileError if the file cannot be read, is not a TFRecord file, is damaged gzip, or does not fit
+  // into the budget.
   RecordFile(const std::filesystem::path& path, UnpackedBudget& budget);
 
   const std::string& path() const noexcept { return path_; }
@@ -64,15 +66,15 @@ class RecordFile {
   const FileId& id() const noexcept { return id_; }
   // Whether the file was unpacked. Offsets then count unpacked bytes.
   bool is_unpacked() const noexcept { return is_unpacked_; }
-  std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // unpacked
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // after unpacking
 
-  // Returns the bytes of a record. Throws FileError naming path, offset and reason: a checksum or
-  // the length is wrong; and BadSampleError: the file changed since it was opened.
+  // Returns the bytes of a record. Throws FileError naming path, offset and reason if a checksum or
+  // the length is wrong. Throws BadSampleError if the file has changed since it was opened.
   std::vector<std::byte> read(const RecordPlace& place) const;
 
-  // Calls visit(place, bytes, is_intact) for each record in order; is_intact: the checksum of its
-  // bytes is right. Throws FileError as read() for a wrong length, behind which no record can be
-  // found, and for a file that ends inside a record; and what `visit` throws.
+  // Calls visit(place, bytes, is_intact) for each record in order. is_intact: whether the checksum
+  // of the record's bytes is correct. Throws FileError if a length is wrong, because later records
+  // cannot be found then, or if the file ends inside a record. Also throws what `visit` throws.
   using Visit = std::function<void(const RecordPlace& place, std::span<const std::byte> bytes,
                                    bool is_intact)>;
   void scan(const Visit& visit) const;
@@ -94,8 +96,8 @@ class RecordFile {
   FileId id_;
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
-  // The unpacked bytes: blocks of kBlockBytes, but for the last one. One block that grows would be
-  // copied, and take twice its size during the copy.
+  // The unpacked bytes in blocks; all but the last have kBlockBytes. A single growing block would
+  // have to be copied, and would take twice its size during the copy.
   std::vector<std::vector<std::uint8_t>> blocks_;
 };
 

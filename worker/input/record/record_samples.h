@@ -1,5 +1,5 @@
-// What data sets of TFRecord files share: finding the features of a sample in a record, their
-// errors, and the class of each record in the index.
+// Functions that the data sets of TFRecord files share. They find the features of a sample in a
+// record, report errors of features, and index the class of each record.
 #pragma once
 
 #include <cstdint>
@@ -29,77 +29,84 @@ struct SampleFeatures {
   FeatureName image;
   FeatureName label;
 };
-// Returns the features that the flags name, by default these.
+// Returns the features that the flags name. image, label: the names of features that the flags do
+// not name.
 SampleFeatures features_of(const RecordFields& fields, std::string_view image,
                            std::string_view label);
 
-// Parses a record. what: names it in messages. Throws FileError if it is no Example.
+// Parses a record. what: the name of the record in messages. Throws FileError if the record is not
+// an Example.
 Example parse_example(std::span<const std::byte> record, const std::string& what);
 
-// Returns a feature that has one or more values of this kind. Throws UsageError that names the flag
-// and lists the features of the record if it is absent or has others; FileError if it is empty.
+// Returns a feature that has one or more values of this kind. If the feature is absent or has
+// values of another kind, throws UsageError naming the flag and the features of the record. Throws
+// FileError if the feature is empty.
 Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
                         const std::string& what);
 
-// Returns a feature that has one value of this kind. Throws FileError if it has more, and what
-// require_feature() throws. noun: what a value is, "picture".
+// Returns a feature that has exactly one value of this kind. noun: the noun for a value, such as
+// "picture". Throws FileError if the feature has more values, and what require_feature() throws.
 Feature require_one_value(const Example& example, const FeatureName& feature, FeatureKind kind,
                           std::string_view noun, const std::string& what);
 
-// Returns the memory that unpacked files of one task may take. All tasks together may take half of
-// the memory that this machine, or the cgroups of this process, have free. root: as of
+// Returns the memory that the unpacked files of one task may use. All tasks together may use half
+// of the free memory of this machine and of the cgroups of this process. root: see
 // available_memory().
 UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root = "/");
 
-// Returns options for an index that has the class of each record, read from a feature. Classes are
-// below num_classes, or at most kLargestLabel if it is 0; others end the indexing by a FileError.
+// Returns options for an index with the class of each record, which is read from the feature
+// `label`. The class must be below num_classes, or at most kLargestLabel if num_classes is 0;
+// otherwise the indexing throws FileError.
 IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
                               std::int64_t num_classes);
-// Returns index options without a value.
+// Returns index options with this key and value, and with the cache folder and on_progress of
+// `options`.
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value);
 
-// Throws FileError that says what is wrong with the first damaged record, if there is one, and
-// whether all are damaged. may_be_damaged: some records may be damaged, but not all.
+// Throws FileError if a record is damaged. The error describes the first damaged record, and says
+// if all records are damaged. may_be_damaged: throw only if all records are damaged.
 void require_intact(const RecordShards& shards, bool may_be_damaged = false);
-// Logs a warning that names the first file without records, if there is one.
+// Logs a warning naming the first file without records, if there is such a file.
 void warn_about_empty_files(const RecordShards& shards);
 
-// A data set of the pictures in records. The index has the classes.
+// Makes a data set of the pictures in records. The index of `shards` has the classes.
 std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards> shards,
                                               const FeatureName& image, const ImageOptions& options,
                                               int num_classes, std::shared_ptr<SampleCache> cache,
                                               std::int64_t first_slot);
 
-// Reads a sample's record and finds its image. Throws what require_feature() throws. Called when a
-// data set is opened, so that a wrong flag is reported before training begins.
+// Reads the record of a sample and finds its image. Throws what require_feature() throws. Called
+// when a data set is opened, so that a wrong flag is reported before training begins.
 void require_readable(const Dataset& dataset, const RecordShards& shards);
 
-// Throws UsageError if the first records hold no pictures but values, such as raw pixels.
-// data_name: "tfrecord". flags: those that read values, up to the shape, such as "--raw-shape ".
+// Throws UsageError if the first records have values, such as raw pixels, and not pictures.
+// data_name: such as "tfrecord". flags: the flags for reading values, without the shape, for the
+// message: "--raw-shape ".
 void require_pictures(const RecordShards& shards, const FeatureName& image,
                       std::string_view data_name, std::string_view flags);
 
-// Returns the names of the classes in LABEL.labels.txt, a name a line, as TensorFlow Datasets
-// writes it; empty if there is no such file.
+// Returns the names of the classes from the file LABEL.labels.txt of TensorFlow Datasets, which has
+// one name per line; empty if the file does not exist.
 std::vector<std::string> read_class_names(const std::filesystem::path& folder,
                                           const std::string& label);
-// Returns the name of that file.
+// Returns the name of the file that read_class_names() reads.
 std::string class_names_file(std::string label);
 
-// Makes the training and the test split out of one data set: one record in ten, by a hash of its
-// file's name and its number, becomes a test sample. Throws UsageError if a split would be empty.
+// Divides a data set into the training and the test split. About one record in ten becomes a test
+// sample, chosen by a hash of the file's name and the record's number. Throws UsageError if a split
+// would be empty.
 void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,
                    DataSplits& splits);
 
-// Opens the cache of decoded pictures, as open_picture_cache() does; null if its folder could not
-// be written when the records were indexed. A warning has been logged then.
+// Opens the cache of decoded pictures, see open_picture_cache(). Returns null if the cache folder
+// could not be written when the records were indexed, which logged a warning.
 std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
                                                std::string_view contents, const ImageOptions& image,
                                                const IndexOptions& index);
 
-// Logs a warning if two of the files are the same file: its samples then count twice.
+// Logs a warning if two paths are the same file, because its samples are then used twice.
 void warn_about_repeated_files(const RecordShards& shards);
-// Returns the files that are in both lists, by what they are and not by name.
+// Returns the files of `left` that are also in `right`, compared by FileId and not by name.
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right);
 

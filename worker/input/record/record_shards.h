@@ -1,4 +1,4 @@
-// The records of one split, by number: its TFRecord files, one after another.
+// Numbers the records of one split, which are in several TFRecord files, one file after another.
 #pragma once
 
 #include <cstddef>
@@ -23,34 +23,35 @@ class RecordShards {
 
   std::int64_t size() const noexcept { return starts_.back(); }
   std::size_t num_files() const noexcept { return files_.size(); }
-  // Returns the number of records in a file, and the file.
+  // Return the number of records in a file, and the file.
   std::int64_t size_of(std::size_t file) const { return starts_[file + 1] - starts_[file]; }
   const RecordFile& file(std::size_t file) const { return *files_[file]; }
 
-  // The value that the index has of a record.
+  // The value of a record in the index.
   std::int64_t value(std::int64_t index) const { return at(index).indexed.value; }
-  std::int64_t largest_value() const;  // -1: all records are damaged, or there are none
+  std::int64_t largest_value() const;  // -1 if all records are damaged or there are none
   // Returns the bytes of a record. Throws what RecordFile::read() throws.
   std::vector<std::byte> read(std::int64_t index) const;
   // Returns "PATH: record at byte N", for messages.
   std::string describe(std::int64_t index) const;
-  // Returns a number that changes when the record does, without reading it.
+  // Returns a number that changes if the record changes, without reading the record.
   std::uint64_t stamp(std::int64_t index) const;
   // Returns a number from 0 to `below` - 1, by a hash of the file's name and the record's number in
-  // it: the same wherever the folder is.
+  // the file. The number does not depend on the folder of the file.
   std::uint32_t hashed(std::int64_t index, std::uint32_t below) const;
 
  private:
   struct Location {
     const RecordFile& file;
     const IndexedRecord& indexed;
-    std::int64_t number;  // of the record in its file
+    std::int64_t number;  // number of the record in its file
   };
   Location at(std::int64_t index) const;
 
   std::vector<std::unique_ptr<RecordFile>> files_;
   std::vector<RecordIndex> indexes_;
-  std::vector<std::int64_t> starts_;  // of each file, and the end
+  // Number of the first record of each file, then the number of all records.
+  std::vector<std::int64_t> starts_;
 };
 
 }  // namespace syncopate

@@ -10,14 +10,15 @@
 
 namespace syncopate {
 
-// One thread only. The file appears under its name when all records are written: a reader never
-// sees a part of it. Every function throws FileError.
+// Writes one file. The file gets its name when all records are written, so that a reader never sees
+// an incomplete file. Every function throws FileError. One thread only.
 class RecordWriter {
  public:
   explicit RecordWriter(std::filesystem::path path) : file_(std::move(path)) {}
 
   void write(std::span<const std::byte> record);
-  // Syncs the file and gives it its name. Without it the file is removed.
+  // Syncs the file and gives it its name. If commit() is not called, the destructor removes the
+  // file.
   void commit();
 
  private:
@@ -27,7 +28,7 @@ class RecordWriter {
   std::vector<std::byte> buffer_;
 };
 
-// Appends a record with its length and checksums, in the form of the file.
+// Appends a record in the form of a TFRecord file, with its length and checksums, to `target`.
 void append_record(std::span<const std::byte> record, std::vector<std::byte>& target);
 
 }  // namespace syncopate

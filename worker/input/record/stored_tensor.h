@@ -1,4 +1,5 @@
-// A tensor that tf.io.serialize_tensor wrote: TensorFlow's TensorProto. The parser is protobuf's.
+// Parses and serializes tensors in the form of tf.io.serialize_tensor, which is TensorFlow's
+// message TensorProto. Protobuf parses the message.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace syncopate {
 
-// The element types that are read, with TensorFlow's numbers. Source: TensorFlow,
+// The element types that can be read, with the numbers of TensorFlow. Source: TensorFlow,
 // core/framework/types.proto.
 enum class StoredType : std::uint8_t {
   kF32 = 1,
@@ -25,24 +26,24 @@ enum class StoredType : std::uint8_t {
   kU16 = 17,
   kU32 = 22,
 };
-std::string_view name(StoredType type) noexcept;  // TensorFlow's, such as "uint16"
+std::string_view name(StoredType type) noexcept;  // TensorFlow's name, such as "uint16"
 std::size_t size_bytes(StoredType type) noexcept;
 
 struct StoredTensor {
   StoredType type = StoredType::kF32;
   Shape shape;
-  std::string elements;  // size_bytes(type) each, little-endian, row-major
+  std::string elements;  // each element has size_bytes(type) bytes; little-endian, row-major
 
   std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(elements)); }
 };
 
-// Parses a serialized tensor. Elements are read from its content, or from its list of values, which
-// TensorFlow uses for small tensors; the last value of a short list repeats. what: names the bytes
-// in messages. Throws FileError: no serialized tensor, another type, a shape that is unknown, has
-// more than 256 MB or does not fit the values.
+// Parses a serialized tensor. Elements are read from the field tensor_content, or from the list of
+// values that TensorFlow uses for small tensors; in a short list the last value repeats. what: the
+// name of the tensor in messages. Throws FileError if the bytes are not a serialized tensor, the
+// type cannot be read, or the shape is unknown, exceeds 256 MB or does not fit the values.
 StoredTensor parse_tensor(std::span<const std::byte> bytes, std::string_view what);
 
-// Returns a tensor as tf.io.serialize_tensor does.
+// Serializes a tensor in the form of tf.io.serialize_tensor.
 std::vector<std::byte> serialize_tensor(const StoredTensor& tensor);
 
 }  // namespace syncopate

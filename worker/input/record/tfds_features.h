@@ -1,4 +1,4 @@
-// Reads features.json, where TensorFlow Datasets describes the features of a record.
+// Reads features.json, in which TensorFlow Datasets describes the features of a record.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace syncopate {
 struct TfdsFeature {
   std::string name;
   std::string type;              // "Image", "ClassLabel"
-  std::int64_t num_classes = 0;  // 0: unknown, or no ClassLabel
+  std::int64_t num_classes = 0;  // 0: unknown, or the type is not ClassLabel
 };
 
-// Returns the features in a file, which may have the form of any version of TensorFlow Datasets.
-// Throws FileError naming the file.
+// Returns the features in a file of any version of TensorFlow Datasets. Throws FileError naming the
+// file.
 std::vector<TfdsFeature> read_tfds_features(const std::filesystem::path& path);
 
 }  // namespace syncopate
