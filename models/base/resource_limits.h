@@ -49,7 +49,7 @@ std::int64_t count_memory_kills(const std::filesystem::path& root = "/");
 // How many CPUs the process can keep busy, by affinity and by CPU quota.
 struct CpuLimits {
   int affinity = 1;  // the CPUs that the calling thread may run on
-  // Cgroup_cpus(): the lowest CPU quota of the cgroups; nullopt without a quota.
+  // The lowest CPU quota of the cgroups, in CPUs, as cgroup_cpus() returns it.
   std::optional<double> quota;
 
   // Returns the quota rounded up, so that a fraction of a CPU is used, too. At least 1; a very

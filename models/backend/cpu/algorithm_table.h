@@ -1,6 +1,6 @@
-// The algorithm of a convolution: a pure function of its shape and pass, read from a table in the
-// source tree, so results do not vary between runs. `syncopate-bench step --retune` measures
-// convolutions and writes the table; a training run never measures.
+// Chooses the algorithm of a convolution from a table in the source tree. The choice depends only
+// on the shape and the pass, so results do not vary between runs. `syncopate-bench step --retune`
+// measures convolutions and writes the table; a training run never measures.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace syncopate {
 enum class ConvAlgorithm : std::uint8_t { kDirect, kWinograd };
 enum class ConvPass : std::uint8_t { kForward, kBackwardData, kBackwardWeights };
 
-// The convolution of one lane's share of a batch: n samples of [h, w, c] to k channels.
+// The convolution of one lane's part of a batch: n samples of shape [h, w, c], with k output
+// channels.
 struct ConvProblem {
   std::int64_t n;
   std::int64_t c;
@@ -24,7 +25,7 @@ struct ConvProblem {
   int kernel_w;
   int stride;
   Padding pad;
-  std::int64_t groups = 1;  // of oneDNN's convolution, each of c / groups to k / groups channels
+  std::int64_t groups = 1;  // after joining (joined_groups.h)
 };
 
 // The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on
@@ -40,11 +41,13 @@ struct AlgorithmRow {
 };
 std::span<const AlgorithmRow> algorithm_table() noexcept;
 
-// Returns kDirect for a convolution that the table of algorithms does not list.
+// Returns the algorithm that the table lists for a convolution; kDirect if the table does not list
+// it.
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept;
 
-// Measures a convolution on one thread and returns the seconds of the fastest of `repeats`
-// executions, or infinity when oneDNN has no such kernel. Throws DeviceError, OutOfMemoryError.
+// Measures a convolution on one thread and returns the time in seconds of the fastest of `repeats`
+// executions. Returns infinity when oneDNN has no kernel for it. Throws DeviceError,
+// OutOfMemoryError.
 double time_convolution(const ConvProblem& problem, ConvPass pass, ConvAlgorithm algorithm,
                         int repeats);
 

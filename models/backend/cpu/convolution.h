@@ -9,7 +9,8 @@
 
 namespace syncopate {
 
-// The formats of the maps x and y: in blocks of channels (x may be planar), or [N, H, W, C].
+// The formats of the maps x and y. kBlocked: in blocks of channels, except that x may be planar.
+// kPlain: [N, H, W, C].
 enum class Maps : std::uint8_t { kBlocked, kPlain };
 
 struct Convolution {
@@ -19,25 +20,27 @@ struct Convolution {
   bool bias = false;
   bool relu = false;  // the ReLU is applied by the forward pass
 
-  // True if oneDNN computes with a whole block of input channels although there are fewer: for them
-  // alone it has only its slow reference code. The channels beyond are zeros, in the input's memory
-  // as in every blocked map, and in the packed weights.
+  // Returns whether oneDNN is given a whole block of input channels although there are fewer
+  // channels, because oneDNN has only slow reference code for fewer. The additional channels are
+  // zeros, both in the input, as in every blocked map, and in the packed weights.
   bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
-  // Returns the format [K, R, S, C / groups] of the weight. The arena has it, too, unless groups
-  // are joined.
+  // Returns the format [K, R, S, C / groups] of the weight. This is also the format in the arena,
+  // unless groups are joined.
   dnnl::memory::desc plain_format() const { return plain_format_of(problem.c); }
-  // Returns that format with the channels of zeros behind the weight's channels.
+  // Returns the format [K, R, S, channels() / groups] of the weight, with channels of zeros after
+  // the weight's channels if pads_channels().
   dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
-  // Returns a primitive's format of weights for the same memory without the channels of zeros: a
-  // reorder to it writes them. A reorder from it gives wrong values if the format does not have the
-  // channels in blocks of `block`; use padded_plain_format() then.
+  // Returns a primitive's weight format with the weight's own number of channels, for the same
+  // memory. A reorder to the returned format also writes the zeros of the additional channels. A
+  // reorder from it gives wrong values if `format` does not have the channels in blocks of `block`;
+  // in that case, use padded_plain_format().
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;
 
-  // Return descriptors: oneDNN chooses the format of the weights, and the caller supplies scratch
-  // memory. Throw dnnl::error when oneDNN has no such kernel.
+  // Return the primitive descriptors of the three passes. oneDNN chooses the format of the weights;
+  // the caller supplies scratch memory. Throw dnnl::error when oneDNN has no kernel for the pass.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine,
                                                     ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,

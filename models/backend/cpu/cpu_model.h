@@ -1,5 +1,5 @@
-// A graph compiled for the lanes of one CPU replica. The batch is divided among the lanes, and
-// their gradients are summed in lane order.
+// A graph compiled for the lanes of one CPU replica. The batch is divided among the lanes, and the
+// gradients of all lanes are summed in lane order.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class CpuModel final : public Model {
   Tensor input_gradient() const override;
 
  private:
-  // A plan: the lanes' programs for one number of samples.
+  // The programs of all lanes for a batch of n samples.
   struct Plan {
     std::int64_t n = 0;
     int active_lanes = 0;  // lanes 0 to active_lanes - 1 have samples
@@ -54,10 +54,11 @@ class CpuModel final : public Model {
   // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
   // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
-  std::vector<Tensor> lane_gradients_;  // [arena total] per lane; lane 0 uses the arena's own
+  std::vector<Tensor>
+      lane_gradients_;  // [arena total] per lane except lane 0, which writes to the arena
   Tensor accumulated_;  // [arena total]: gradients of micro-batches; empty before the first one
   bool has_accumulated_ = false;
-  Tensor input_gradient_;  // [batch, ...]; of shape [] if no input is differentiated
+  Tensor input_gradient_;  // [batch, ...]; default-constructed if no input is differentiated
   std::vector<std::unique_ptr<Plan>> plans_;  // plans_[0] is the plan of the full batch
   // The arguments of the current forward or backward call. They are members so that starting the
   // lanes allocates nothing.

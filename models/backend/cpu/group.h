@@ -1,6 +1,6 @@
 // The fused groups of the CPU backend, for one lane. A group states its memory needs and is bound
-// to its memory once, so a step allocates nothing. models/backend/cuda/group.h is the same
-// interface for CUDA; the two files have the same structure on purpose.
+// to its memory once, so that a step allocates nothing. models/backend/cuda/group.h has the same
+// interface for CUDA, and the same structure on purpose.
 #pragma once
 
 #include <cstddef>
@@ -48,11 +48,11 @@ struct GroupContext {
   std::int64_t n;  // the number of samples of this lane
   int lane;
   int lanes;
-  float* gradients;  // [arena total], the gradients of this lane
+  float* gradients;  // [arena total], the parameter gradients of this lane
 };
 
-// GroupMemory holds the addresses of a fused group's inputs, outputs, gradients and scratch memory.
-// GroupPlacement (program_plan.h) holds them as offsets.
+// The addresses of a fused group's inputs, output, gradients and scratch memory. They are computed
+// from the offsets in GroupPlacement (program_plan.h).
 struct GroupMemory {
   std::vector<float*> inputs;
   float* output = nullptr;
@@ -65,14 +65,16 @@ struct GroupMemory {
   std::byte* backward_scratch = nullptr;
 };
 
-// LaneStep is the arguments and results of one lane in one step.
+// The arguments and results of one lane in one step.
 struct LaneStep {
   LanePool& lanes;
   std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
-  std::span<const std::byte> target;     // this lane's samples, as Batch::target
-  const std::uint64_t* keys = nullptr;   // of the lane's samples, as Batch::keys; null if absent
+  std::span<const std::byte> target;     // the targets of this lane's samples, as in Batch::target
+  const std::uint64_t* keys =
+      nullptr;  // keys of this lane's samples, as in Batch::keys; null: none
   std::int64_t loss_divisor = 1;
-  // Where the gradient of the differentiated input of the lane's samples goes; null: there is none.
+  // Receives the gradient of the differentiated input for this lane's samples; null: no input is
+  // differentiated.
   float* input_gradient = nullptr;
   double loss = 0.0;    // the sum of the lane's losses, written by the loss group
   double metric = 0.0;  // the sum of the samples' main metric, written by the loss group
@@ -84,7 +86,7 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(LaneStep& step) = 0;
-  // Runs backward: overwrites the gradients of the group's inputs and parameters.
+  // Runs the backward pass of the group: overwrites the gradients of its inputs and parameters.
   virtual void backward(LaneStep& step) = 0;
 };
 
@@ -118,26 +120,27 @@ class PlainGroup : public Group {
   GroupMemory memory_;
 };
 
-// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles. The last
-// double of a lane is the number of values per channel. Forward and backward have separate sums, so
-// a lane that is ahead overwrites nothing that another lane still reads.
+// The sums that lanes exchange in one pass of a batch norm. Forward and backward pass have separate
+// objects, so that a fast lane does not overwrite what another lane still reads.
 struct BatchNormSums {
   BatchNormSums(int lanes, std::int64_t channels, StatisticsReducer* reducer);
 
   double* of_lane(int lane) {
     return slots.data() + static_cast<std::size_t>(lane) * static_cast<std::size_t>(width);
   }
-  // Returns the statistics' sums over lanes in lane order, then over replicas, equal on every lane.
-  // Called by every lane after it has written its own sums. Throws PeerError.
+  // Returns the statistics summed over the lanes, in lane order, and over the replicas. The result
+  // is equal on every lane. Called by every lane after it has written of_lane(lane). Throws
+  // PeerError.
   std::span<const double> total(LanePool& lanes, int lane);
 
-  std::int64_t width;  // doubles per lane: 2 * channels + 1
+  // The number of doubles of a lane: 2 * channels sums, then the number of values per channel.
+  std::int64_t width;
   std::vector<double> slots;
   std::vector<double> totals;
   StatisticsReducer* reducer;
 };
 
-// The sums that the lanes share for one batch norm, forward and backward.
+// The sums of one batch norm, which all lanes share.
 struct BatchNormShared {
   BatchNormShared(int lanes, std::int64_t channels, StatisticsReducer* reducer)
       : forward(lanes, channels, reducer), backward(lanes, channels, reducer) {}
@@ -145,13 +148,13 @@ struct BatchNormShared {
   BatchNormSums backward;
 };
 
-// A group's place in the program of a lane: what its maker knows of it.
+// What make_group() needs to know about a group: its place in the program of a lane.
 struct GroupSite : GroupContext {
   const FusedGroup& group;
-  std::vector<ValueType> inputs;  // of the values that the group reads
+  std::vector<ValueType> inputs;  // types of the values that the group reads
   ValueType output;
   bool wants_input_gradient = false;  // whether the gradient of the first input is computed
-  BatchNormShared* shared = nullptr;  // of a batch norm; null for other groups
+  BatchNormShared* shared = nullptr;  // the sums of a batch norm; null for other groups
 
   const ValueType& input() const { return inputs[0]; }
   const Node& node() const { return graph.nodes[static_cast<std::size_t>(group.main)]; }
@@ -161,8 +164,9 @@ struct GroupSite : GroupContext {
   }
 };
 
-// Make the group with the main operation `op`, each in the file of its class: an operation without
-// an overload does not compile. Throw UnavailableError and DeviceError.
+// Make the group with the main operation `op`. Each overload is in the file of the group's class;
+// if an operation has no overload, the backend does not compile. Throw UnavailableError,
+// DeviceError.
 std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& op);
@@ -188,7 +192,7 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op)
 std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
-// Makes the group of a loss with numbers as targets.
+// Makes the group of a loss that has numbers as targets.
 std::unique_ptr<Group> make_number_loss_group(const GroupSite& site, LossKind kind);
 
 }  // namespace syncopate

@@ -1,6 +1,6 @@
-// Groups of a convolution that are computed as one, because oneDNN is fast only where the channels
-// of a group fill whole blocks. A header of its own: the convolutions and the copies of their
-// weights both need it.
+// Several groups of a convolution that are computed as one group, because oneDNN is fast only if
+// the channels of a group fill whole blocks. This is a separate header because the convolutions and
+// the copies of their weights both use it.
 #pragma once
 
 #include <algorithm>
@@ -8,22 +8,24 @@
 
 namespace syncopate {
 
-// Each `count` neighbouring groups of a weight [K, R, S, C / groups] become one. The joined weight
-// [K, R, S, count * C / groups] has zeros where an output channel does not read an input channel.
+// Joins each `count` neighbouring groups of a weight [K, R, S, C / groups] into one group. The
+// joined weight [K, R, S, count * C / groups] has zeros where an output channel does not read an
+// input channel.
 struct JoinedGroups {
   std::int64_t rows = 0;            // K * R * S
-  std::int64_t rows_per_group = 0;  // of the convolution's own groups
+  std::int64_t rows_per_group = 0;  // rows of one group before joining
   std::int64_t channels = 0;        // C / groups
   std::int64_t count = 1;
 
   std::int64_t joined_elements() const { return rows * channels * count; }
-  // Writes the elements of the weight; the zeros between them stay as they are.
+  // Copies the elements of `weight` to their places in `joined`. Does not write the other elements,
+  // which must be 0.
   void join(const float* weight, float* joined) const {
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(weight + row * channels, channels, joined + place_of(row));
     }
   }
-  // Returns to the weight its elements of the joined weight.
+  // Copies the elements of `weight` back from `joined`.
   void separate(const float* joined, float* weight) const {
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(joined + place_of(row), channels, weight + row * channels);
@@ -36,9 +38,10 @@ struct JoinedGroups {
   }
 };
 
-// Returns how many of a convolution's groups are joined, of c to k channels, with `block` channels
-// per block. A depthwise convolution has fast code of its own. Without blocked channels, samples
-// have no fast code for groups at all.
+// Returns how many groups of a convolution from c to k channels are joined into one, with `block`
+// channels per block. Returns 1 for a depthwise convolution, for which oneDNN has fast code.
+// Returns `groups` if the input has no blocked channels, because oneDNN then has no fast code for
+// groups.
 inline std::int64_t groups_to_join(std::int64_t c, std::int64_t k, std::int64_t groups, int block,
                                    bool is_blocked) {
   if (groups == 1 || (is_blocked && c == groups && k == groups)) return 1;

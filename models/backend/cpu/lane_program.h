@@ -20,15 +20,15 @@ class LaneProgram {
   void forward(std::size_t group, LaneStep& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, LaneStep& step);
 
-  // Copies the logits of the lane's samples, [n, classes] or [n, H, W, classes], to `into`, after a
-  // forward pass. Returns the address behind them.
+  // Copies the logits of the lane's samples, [n, classes] or [n, H, W, classes], to `into`. Called
+  // after a forward pass. Returns the address after the last copied logit.
   float* copy_logits(float* into) const;
 
  private:
   class Builder;
 
-  // An addition of two gradients of one value that has several readers. The addition runs before
-  // the backward of the group that computed the value.
+  // An addition of two gradients of a value that several groups read. Runs before the backward pass
+  // of the group that computed the value.
   struct GradientSum {
     float* into = nullptr;
     const float* from = nullptr;
@@ -37,15 +37,15 @@ class LaneProgram {
 
   const CpuKernels& kernels_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // by group
+  std::vector<std::vector<GradientSum>> sums_before_backward_;  // index: the group
   Tensor workspace_;
-  const float* logits_ = nullptr;  // of logits_type_
+  const float* logits_ = nullptr;  // of type logits_type_
   ValueType logits_type_;
   const std::int64_t n_;
 };
 
-// Chooses the layout of every group's output. Maps are blocked, except samples that a first layer
-// reads directly.
+// Chooses the layout of every group's output. Maps are blocked, except samples that the first layer
+// reads in another layout.
 std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<FusedGroup>& groups);
 
 }  // namespace syncopate

@@ -13,16 +13,16 @@ namespace syncopate {
 class LanePool {
  public:
   // `count` is the number of lanes and includes the caller of run(). Throws UsageError unless 1 <=
-  // count <= 1024 and the system starts that many threads.
+  // count <= 1024, or if the system does not start that many threads.
   explicit LanePool(int count);
   int count() const noexcept { return team_.count(); }
 
   // Calls task(lane) on every lane, lane 0 on the calling thread, and returns when all calls have
-  // returned. When a call throws, the other lanes are released from their barriers and run()
-  // rethrows the first exception. Denormals are flushed to zero inside the calls.
+  // returned. When a call throws, the other lanes no longer wait at barriers, and run() rethrows
+  // the first exception. Denormals are flushed to zero inside the calls.
   void run(const std::function<void(int lane)>& task);
 
-  // A barrier: called inside run() by every lane; returns when all lanes have called it.
+  // A barrier. Called by every lane inside run(); returns when all lanes have called it.
   void barrier() { team_.barrier(); }
 
  private:

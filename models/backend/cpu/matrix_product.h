@@ -11,8 +11,9 @@
 
 namespace syncopate {
 
-// Computes c [m, n] = op(a) * op(b), row-major f32, where 'T' transposes an operand and 'N' does
-// not. The inner dimension is k. Throws DeviceError.
+// Computes c [m, n] = op(a) [m, k] * op(b) [k, n] in row-major f32. op() transposes an operand if
+// its letter transpose_a or transpose_b is 'T', and not if it is 'N'. Throws DeviceError,
+// OutOfMemoryError.
 inline void matrix_product(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n,
                            std::int64_t k, const float* a, const float* b, float* c) {
   const std::int64_t lda = transpose_a == 'N' ? k : m;

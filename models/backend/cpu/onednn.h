@@ -17,7 +17,8 @@ inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-// Calls `make`, which calls oneDNN, and turns a dnnl::error into a DeviceError that names `what`.
+// Calls make(), which calls oneDNN. Throws DeviceError or OutOfMemoryError, naming `what`, in place
+// of a dnnl::error.
 template <typename Make>
 auto onednn_call(std::string_view what, const Make& make) {
   try {
@@ -32,12 +33,11 @@ auto onednn_call(std::string_view what, const Make& make) {
   }
 }
 
-// A oneDNN primitive and its arguments. The primitive runs on the calling thread; running it makes
-// no allocation in this program's code.
+// A oneDNN primitive and its arguments. run() allocates no memory in this program's code.
 class BoundPrimitive {
  public:
   struct Argument {
-    int kind;  // oneDNN's number of an argument, such as DNNL_ARG_SRC
+    int kind;  // oneDNN's number of the argument, such as DNNL_ARG_SRC
     dnnl::memory::desc format;
     void* data;
   };
@@ -73,8 +73,8 @@ class BoundPrimitive {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// The oneDNN engine of a backend and of all models that it compiles. Primitives point to their
-// engine, so they must not outlive it.
+// The oneDNN engine of a backend and of all models that the backend compiles. Primitives refer to
+// the engine, which must outlive them.
 struct OneDnn {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
 };

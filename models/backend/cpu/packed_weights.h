@@ -1,7 +1,7 @@
-// Copies of convolution weights in the blocked formats of oneDNN. The lanes of a model share them
-// and refresh a copy when the arena has a newer version. A parameter may lie in several buckets;
-// the copies of the parameter then belong to the lowest of these buckets, because a forward pass
-// waits for buckets in descending order.
+// Copies of convolution weights in the blocked formats of oneDNN. The lanes of a model share the
+// copies and refresh a copy when the arena has newer values. If a parameter lies in several
+// buckets, its copies belong to the bucket with the lowest number, because a forward pass waits for
+// buckets in descending order.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_types.h>
@@ -26,19 +26,20 @@ class PackedWeights {
   PackedWeights& operator=(const PackedWeights&) = delete;
   ~PackedWeights();
 
-  // Returns the copy of parameter `index` (a convolution weight) in `format`. Equal requests return
-  // the same memory. plain: the format of the weight after its groups are joined. Throws
-  // DeviceError.
+  // Returns the memory of the copy of parameter `index`, a convolution weight, in `format`. Calls
+  // with equal `index` and `format` return the same memory. plain: the format of the weight in the
+  // arena or, if groups are joined, of the joined weight. Throws DeviceError.
   float* request(int index, const JoinedGroups& joined, const dnnl_memory_desc_t& plain,
                  const dnnl_memory_desc_t& format);
 
-  // Refreshes this lane's part of the outdated weight copies that belong to `bucket`. Every lane
-  // calls it and then waits for the other lanes. The arena must hold the current values of this
+  // Refreshes this lane's part of the outdated copies that belong to `bucket`. Every lane calls
+  // refresh() and then waits for the other lanes. The arena must hold the current values of this
   // bucket and of all buckets with higher numbers. Throws DeviceError.
   void refresh(BucketId bucket, int lane, int lanes);
-  // Returns whether no weight copy that belongs to this bucket is outdated.
+  // Returns whether all copies that belong to this bucket are current.
   bool current(BucketId bucket) const;
-  // Marks the bucket's weight copies as refreshed. Called after all lanes have refreshed them.
+  // Marks the copies that belong to this bucket as current. Called after all lanes have refreshed
+  // them.
   void mark_current(BucketId bucket);
 
  private:

@@ -1,6 +1,6 @@
-// The weight gradient of a convolution by oneDNN, and the copies of its weight: what the groups of
-// convolutions and of transposed convolutions have in common. Included by .cc files of this folder
-// only.
+// The weight gradient of a convolution, computed by oneDNN, and the copies of the convolution's
+// weight. Shared by the groups of convolutions and of transposed convolutions. Included by .cc
+// files of this folder only.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,26 @@
 
 namespace syncopate {
 
-// Returns the copy of a convolution's weight in a format of oneDNN.
+// Returns the copy of a convolution's weight in the oneDNN format `format`. PackedWeights keeps the
+// copy current.
 float* packed_weight(const GroupContext& context, int parameter, const JoinedGroups& joined,
                      const Convolution& convolution, const dnnl::memory::desc& format);
 
-// Used by one lane. Throws dnnl::error where oneDNN has no such kernel.
+// Computes the weight gradient of one lane's samples. Used by one thread at a time. Throws
+// dnnl::error if oneDNN has no kernel for the convolution.
 class WeightGradient {
  public:
   void describe(const dnnl::engine& engine, const Convolution& convolution,
                 const JoinedGroups& joined, ConvAlgorithm algorithm);
   // Returns oneDNN's name of the kernel, such as "jit:avx2".
   std::string kernel() const { return weights_.impl_info_str(); }
-  // Returns the bytes of scratch memory: the gradient in oneDNN's format, the one with channels of
-  // zeros, the one with joined groups, the maps in plain format if the kernel needs that, and
-  // oneDNN's own.
+  // Returns the bytes of scratch memory for bind(). The memory holds the gradient in oneDNN's
+  // format, the gradient with padded channels, the gradient with joined groups, the maps in plain
+  // format if the kernel needs them, and oneDNN's scratchpad.
   std::size_t scratch_bytes() const;
-  // x: the convolution's input, dy: the gradient of its output; gradient: the weight's, [K, R, S, C
-  // / groups]; bias_gradient: [K], or null for a convolution without bias.
+  // x: the convolution's input. dy: the gradient of the convolution's output. gradient: receives
+  // the weight gradient, [K, R, S, C / groups]. bias_gradient: receives the bias gradient, [K];
+  // null for a convolution without bias.
   void bind(const dnnl::engine& engine, float* x, float* dy, float* gradient, float* bias_gradient,
             std::byte* scratch);
   // Overwrites the gradients.
@@ -50,8 +53,8 @@ class WeightGradient {
   float* padded_gradient_ = nullptr;  // [K, R, S, a block of channels]
   float* joined_gradient_ = nullptr;
   Maps maps_ = Maps::kBlocked;
-  BoundPrimitive run_x_;   // to the plain format; only with Maps::kPlain
-  BoundPrimitive run_dy_;  // the same
+  BoundPrimitive run_x_;   // converts x to the plain format; only with Maps::kPlain
+  BoundPrimitive run_dy_;  // converts dy to the plain format; only with Maps::kPlain
   BoundPrimitive run_weights_;
   BoundPrimitive run_unpack_;
 };

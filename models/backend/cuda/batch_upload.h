@@ -1,4 +1,4 @@
-// Uploads a batch to the device on a stream of its own, so that the next batch is copied while the
+// Copies batches to the device on a separate stream, so that the next batch is copied while the
 // device still computes with the last one.
 #pragma once
 
@@ -12,47 +12,48 @@
 
 namespace syncopate::cuda {
 
-// A BatchUpload is used by one thread only.
+// Copies one tensor of each batch. Used by one thread only.
 class BatchUpload {
  public:
-  // most_bytes is the largest size of a batch in bytes.
+  // most_bytes: the size in bytes of the largest batch.
   BatchUpload(std::size_t most_bytes, int device);
   BatchUpload(const BatchUpload&) = delete;
   BatchUpload& operator=(const BatchUpload&) = delete;
   ~BatchUpload();
 
-  // Copies `batch`, on the host and of at most most_bytes, to data() for the work that is started
-  // on `compute` after this call. The caller may change the batch's memory as soon as the call
-  // returns. Throws DeviceError.
+  // Copies `batch` to data(), for work that is started on the stream `compute` after this call.
+  // `batch` is on the host and has at most most_bytes bytes. The caller may change the memory of
+  // `batch` as soon as the call returns. Throws DeviceError.
   void start(const Tensor& batch, cudaStream_t compute);
-  // The batch's address never changes, because a captured step has recorded it.
+  // Returns the device address of the batch. The address never changes, because captured steps
+  // contain it.
   void* data() const noexcept { return block_->data(); }
 
  private:
   struct Slot {
     std::shared_ptr<Buffer> pinned;
-    std::shared_ptr<Buffer> arrived;  // holds the batch on the device
+    std::shared_ptr<Buffer> arrived;  // the batch on the device
     StreamEvent has_arrived;
     StreamEvent is_taken;  // recorded once the compute stream has read `arrived`
   };
-  // A batch's own memory, which is pinned and kept from being freed.
+  // The memory of a batch on the host, pinned and kept alive.
   struct PinnedBatch {
     explicit PinnedBatch(const Tensor& given) : batch(given), window(given.bytes()) {}
     Tensor batch;
     PinnedWindow window;
   };
 
-  // Pins the memory of a large batch when it is seen for the second time, and returns whether it is
-  // pinned. A ring of batches uses the same memory again and again.
+  // Pins the memory of a large batch when the same memory is used for the second time; a ring of
+  // batches reuses its memory. Returns whether the memory is pinned.
   bool pin_if_it_returns(const Tensor& batch);
 
   Stream copies_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
   std::shared_ptr<Buffer> block_;
-  std::vector<const std::byte*> seen_;  // the addresses of the latest batches that are not pinned
-  std::vector<std::unique_ptr<PinnedBatch>> pinned_;  // the last one was used last
-  bool may_pin_ = true;                               // until CUDA refuses it
+  std::vector<const std::byte*> seen_;  // addresses of the latest batches that are not pinned
+  std::vector<std::unique_ptr<PinnedBatch>> pinned_;  // the most recently used comes last
+  bool may_pin_ = true;                               // false after CUDA has refused to pin memory
 };
 
 }  // namespace syncopate::cuda

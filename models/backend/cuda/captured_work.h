@@ -1,5 +1,5 @@
-// Captures work that is equal in every step as one CUDA graph and starts that graph, which costs
-// the host a few microseconds per step.
+// Captures work that is equal in every step as one CUDA graph. Starting the graph costs the host
+// only a few microseconds per step.
 // Source: CUDA C++ Programming Guide, "CUDA Graphs", stream capture.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace syncopate::cuda {
 
-// A CapturedWork is used by one thread only.
+// Work that is captured after its first runs. Used by one thread only.
 class CapturedWork {
  public:
-  // uncaptured_runs: the number of runs that start kernel by kernel before one is captured as a
-  // CUDA graph.
+  // uncaptured_runs: the number of runs that are started kernel by kernel before the work is
+  // captured.
   explicit CapturedWork(int uncaptured_runs = 2) : uncaptured_runs_(uncaptured_runs) {}
 
-  // Starts the kernels of `work` on `stream`. The first runs start kernel by kernel, since
-  // libraries load kernels then, which a capture forbids; later runs start the captured graph.
-  // `work` has to start equal operations on equal addresses at every call, and must neither wait
-  // nor allocate. Throws DeviceError.
+  // Starts the kernels of `work` on `stream`. The first runs are started kernel by kernel, because
+  // libraries load their kernels in these runs, which is not allowed during a capture. Later runs
+  // start the captured graph. Every call of `work` must start equal operations on equal addresses,
+  // and must neither wait nor allocate. Throws DeviceError.
   void run(cudaStream_t stream, const std::function<void()>& work);
   // Drops the captured CUDA graph, because the next run starts different work.
   void forget();
@@ -32,8 +32,8 @@ class CapturedWork {
     static Type none() { return nullptr; }
     static void close(Type graph) noexcept { cudaGraphExecDestroy(graph); }
   };
-  // Captures `work` as a CUDA graph. Returns false, and has run none of the work, if CUDA cannot
-  // capture it.
+  // Captures `work` as a CUDA graph. If CUDA cannot capture the work, returns false without having
+  // run any of it.
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;

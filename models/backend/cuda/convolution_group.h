@@ -1,5 +1,5 @@
-// What the groups of conv2d and of conv_transpose2d share: the bias, the ReLU, and the order and
-// memory of the gradients.
+// The base class of the groups of conv2d and conv_transpose2d. Computes the bias and the ReLU, and
+// decides on the order and the memory of the gradients.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace syncopate::cuda {
 
-// T: the type of values.
+// T: the type of activations.
 template <typename T>
 class ConvolutionGroup : public PlainGroup {
  public:
@@ -35,7 +35,7 @@ class ConvolutionGroup : public PlainGroup {
  protected:
   static constexpr bool kIsF32 = std::is_same_v<T, float>;
 
-  // shape: of the convolution that is run, with the layer's weights.
+  // shape: the convolution that the library computes with the layer's weights (conv_shape.h).
   ConvolutionGroup(const GroupContext& context, const FusedGroup& group, const ConvShape& shape,
                    bool has_bias)
       : PlainGroup(context, group), shape_(shape), has_bias_(has_bias) {}
@@ -54,8 +54,8 @@ class ConvolutionGroup : public PlainGroup {
     }
   }
 
-  // Applies the ReLU's gradient to the output's gradient in place, computes the bias's gradient,
-  // and returns the output's gradient.
+  // Applies the backward pass of the ReLU, in place, and computes the gradient of the bias. Returns
+  // the gradient of the convolution's output, without the ReLU.
   T* start_backward() {
     const GroupMemory& m = memory();
     T* const dy = static_cast<T*>(m.output_gradients[0]);
@@ -69,8 +69,9 @@ class ConvolutionGroup : public PlainGroup {
     return dy;
   }
 
-  // Computes the weight's gradient from the arrays x and y of the convolution, and gives one of
-  // 16 bits to `widen`, which writes it into the variables' gradient.
+  // Computes the weight gradient from the arrays x and y of the convolution. In 16-bit precisions,
+  // the gradient is computed in scratch, and widen(gradient, dw) converts it to the f32 gradient dw
+  // of the variables.
   template <typename Widen>
   void compute_weight_gradient(void* x, void* y, Widen widen) {
     void* const scratch = memory().backward_scratch;
@@ -90,14 +91,14 @@ class ConvolutionGroup : public PlainGroup {
   const ConvShape& shape() const { return shape_; }
   std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
   int channels() const { return static_cast<int>(out()[2]); }
-  // Returns the bytes of the weights as the library sees them, padded channels included.
+  // Returns the bytes of the weights that the library reads, including padded channels.
   std::size_t weight_bytes() const {
     return static_cast<std::size_t>(shape_.weight_elements()) * sizeof(T);
   }
-  // The weights lose `const`, since cuDNN takes read-only arrays as pointers to mutable memory.
+  // Casts away `const`, because cuDNN takes read-only arrays as pointers to mutable memory.
   void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }
 
-  // The passes of the group, planned by the derived class; null: not needed.
+  // The passes, planned by the derived class. Null if a pass is not needed.
   std::unique_ptr<Convolution> forward_;
   std::unique_ptr<Convolution> weight_gradient_;
   std::unique_ptr<Convolution> input_gradient_;

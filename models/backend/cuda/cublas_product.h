@@ -14,9 +14,9 @@ namespace syncopate::cuda {
 // Throws DeviceError for a status of cuBLAS other than success.
 void check_cublas(cublasStatus_t code, SourceLocation where = SourceLocation::current());
 
-// Plans a product on row-major matrices, with the algorithm that cuBLASLt recommends. It runs on
-// `stream`; the handle must outlive it. Throws UnavailableError if there is no algorithm, and
-// DeviceError.
+// Plans a product of row-major matrices with the algorithm that cuBLASLt recommends. The product
+// runs on `stream`; the handle must outlive the product. Throws UnavailableError if there is no
+// algorithm, and DeviceError.
 std::unique_ptr<Product> make_cublas_product(cublasLtHandle_t handle, cudaStream_t stream,
                                              const ProductShape& shape, const PlanLimits& limits);
 

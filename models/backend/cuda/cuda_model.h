@@ -1,8 +1,8 @@
-// CudaModel computes a graph on one GPU. If strategies keep the variables on the host, changed
-// values are copied down bucket by bucket, and gradients are copied up bucket by bucket while
-// earlier layers still compute. If updates are made on the device, only samples and scores are
-// copied, and the gradients of each bucket are summed over the replicas beside the backward pass of
-// earlier layers.
+// CudaModel computes a graph on one GPU. If the strategy keeps the variables on the host, changed
+// values are copied to the device bucket by bucket, and gradients are copied to the host bucket by
+// bucket while earlier layers still compute. If updates are made on the device, only samples and
+// scores are copied. The gradients of each bucket are then summed over the replicas while earlier
+// layers still compute their backward pass.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ namespace syncopate::cuda {
 
 // Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // `plan` makes the object that plans convolutions and matrix products for the stream `compute`.
+  // plan: makes the Operations, which plan convolutions and matrix products, for the stream
+  // `compute`.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
@@ -31,7 +32,7 @@ struct ReplicaHandles {
 
 class CudaModel final : public Model {
  public:
-  // The objects passed by reference must outlive the model. `sums` adds gradients over the replicas
+  // The objects passed by reference must outlive the model. sums: adds gradients over the replicas
   // on the device; null if there is one replica or if the host sums gradients.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
@@ -58,11 +59,11 @@ class CudaModel final : public Model {
   bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Starts the backward pass. is_partial: whether it is a micro-batch's; its gradients stay on the
-  // device.
+  // Starts the backward pass. is_partial: whether the pass is one of accumulate(), so that its
+  // gradients stay on the device. Returns the buckets that the pass completes, in order.
   std::vector<BucketId> start_backward(bool is_partial);
-  // Returns the first group of the segment that ends before group `end`. The groups of a segment of
-  // the backward pass are started together.
+  // Returns the first group of the backward segment [begin, end). All groups of a segment are
+  // started together.
   std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
   void wait_for(const StreamEvent& event);
@@ -76,15 +77,17 @@ class CudaModel final : public Model {
   const std::shared_ptr<DeviceVariables> variables_;
   BucketSums* const bucket_sums_;
   std::vector<std::unique_ptr<Program>> programs_;    // by batch size; the full batch is first
-  std::vector<std::unique_ptr<BatchUpload>> inputs_;  // as Batch::inputs
+  std::vector<std::unique_ptr<BatchUpload>> inputs_;  // in the order of Batch::inputs
   std::optional<BatchUpload> targets_;
   std::optional<BatchUpload> keys_;    // exists if the model trains a network with dropout
-  std::shared_ptr<Buffer> sums_;       // LossSums, on the device
-  std::shared_ptr<Buffer> host_sums_;  // receives on the host the copy of sums_
+  std::shared_ptr<Buffer> sums_;       // a LossSums on the device
+  std::shared_ptr<Buffer> host_sums_;  // the copy of sums_ on the host
   StreamEvent forward_ends_;
-  std::vector<StreamEvent> computed_;  // by bucket: recorded when its gradient is computed
-  std::vector<StreamEvent> arrived_;   // by bucket: recorded when its gradient is on the host
-  // The compiled program that the last forward pass ran, one of programs_.
+  std::vector<StreamEvent>
+      computed_;  // index: the bucket; recorded when its gradients are computed
+  std::vector<StreamEvent>
+      arrived_;  // index: the bucket; recorded when its gradients are on the host
+  // The program of the last forward pass, one of programs_.
   Program* program_ = nullptr;
   Step step_;
 };

@@ -16,8 +16,8 @@
 
 namespace syncopate::cuda {
 
-// Checks the result of a CUDA call: throws DeviceError, or OutOfMemoryError if memory ran out, with
-// the place of the call, the code and its description.
+// Throws unless `code` is success: OutOfMemoryError if memory ran out, otherwise DeviceError. The
+// message has the place of the call, the code and CUDA's description of the code.
 void check_cuda(cudaError_t code, SourceLocation where = SourceLocation::current());
 
 // Returns the file and line of a call as text, such as "conv_group.cc:42".
@@ -45,28 +45,27 @@ Stream make_stream();
 // Makes a CUDA stream with priority over other streams. Sums of gradients use it, because other
 // replicas wait for them.
 Stream make_priority_stream();
-// How the host waits for a CUDA event that records no time: by polling, which returns soonest, or
-// by sleeping, which frees the core.
+// How the host waits for an event of make_event(). kLooks: polls, which has the lowest latency.
+// kSleeps: sleeps, which frees the CPU core.
 enum class EventWait : std::uint8_t { kLooks, kSleeps };
 StreamEvent make_event(EventWait wait = EventWait::kLooks);
-// Makes an event that records the device's time when it is reached, and returns the seconds between
-// two such events. Waits for the later one.
+// make_timed_event() makes an event that records the device's time when the device reaches it.
+// seconds_between() returns the seconds between two such events; it waits for the later event.
 StreamEvent make_timed_event();
 double seconds_between(const StreamEvent& begun, const StreamEvent& ended);
 
-// Returns zeroed memory of device `index`, which is freed with its last tensor. Throws
-// OutOfMemoryError.
+// Returns zeroed memory of device `index`. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);
-// Returns pinned host memory, which the device copies from and to while the host continues. Throws
-// OutOfMemoryError.
+// Returns pinned host memory. The device can copy from and to such memory while the host continues.
+// Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes);
 
 // Copies host memory to the device and returns when the copy is complete.
 void copy_to_device(void* into, std::span<const std::byte> from);
 
-// Pins host memory that another component owns, so that the device copies from and to it directly
-// while this object lives. If pinning is refused (the memory is pinned already, or locked memory is
-// limited), copies take CUDA's slower path.
+// Pins host memory that another component owns while this object lives, so that the device copies
+// from and to the memory directly. If CUDA refuses to pin it, because the memory is pinned already
+// or locked memory is limited, copies use CUDA's slower path.
 class PinnedWindow {
  public:
   explicit PinnedWindow(std::span<std::byte> memory);

@@ -1,7 +1,8 @@
-// Convolutions with different padding on their sides. On an H200, engines of cuDNN 9.19 compute a
-// wrong weight gradient for some of them, although cuDNN lists the engines for the shape. So a
-// library only convolves with even padding, and the zeros of the other sides are added to the map
-// beforehand.
+// Plans convolutions that have different padding at the top and the bottom, or at the left and the
+// right. On an H200, engines of cuDNN 9.19 compute a wrong weight gradient for some of these
+// convolutions, although cuDNN lists the engines for the shape. Therefore the library gets only
+// convolutions with equal padding on opposite sides, and a kernel adds the remaining zeros to the
+// map.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// Plans a convolution for the group's stream, as Operations::convolution() does. Throws as it does.
+// Plans a convolution for the group's stream. Returns and throws as Operations::convolution() does.
 std::unique_ptr<Convolution> plan_convolution(const GroupContext& context, ConvPass pass,
                                               const ConvShape& shape);
 

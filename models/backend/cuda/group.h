@@ -1,5 +1,5 @@
-// A Group is one fused group lowered for the device. It states its memory needs, is bound to memory
-// once, and from then on only starts work on the stream: a step allocates nothing.
+// A Group is one fused group lowered for the device. A group states its memory needs and is bound
+// to memory once. After that it only launches work on the stream, so a step allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
-  // Whether algorithms may be timed. For a smaller last batch this is not worth the time.
+  // Whether algorithms may be timed. False for a smaller last batch, where timing costs more than
+  // it saves.
   bool measures = true;
   // Whether input groups fold the samples (conv_shape.h), because only convolutions read them.
   bool folds_inputs = false;
@@ -36,7 +37,8 @@ struct GroupContext {
   DeviceVariables* variables = nullptr;
   StatisticsReducer* statistics = nullptr;
 
-  // Returns how the group of an input writes the samples; no value: as they are.
+  // Returns the shape to which the group of this input folds the samples; nullopt if the samples
+  // are not folded.
   std::optional<FoldShape> input_fold(NodeId input) const {
     if (!folds_inputs) return std::nullopt;
     return sample_fold(graph, input, n, precision);
@@ -45,28 +47,29 @@ struct GroupContext {
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
 };
 
-// GroupMemory lists a group's memory on the device. A pointer is null if its value does not exist
-// or is never read. Values are [n, ...] in the program's precision; maps are NHWC.
+// The memory of a group on the device. A pointer is null if the value does not exist or is never
+// read. Values are [n, ...] in the program's precision; maps are NHWC.
 struct GroupMemory {
   std::vector<void*> inputs;
-  void* input_sums = nullptr;  // batch-norm sums of the first input, if its group leaves them
+  void* input_sums = nullptr;  // output_sums of the group that computes inputs[0]
   void* output = nullptr;
   void* output_sums = nullptr;
-  std::vector<void*>
-      output_gradients;  // the gradients of the group's output, one or two; may be overwritten
+  // The gradients of the group's output, which the group may overwrite: one, or two if the group
+  // adds them itself (GroupNeeds::takes_two_gradients).
+  std::vector<void*> output_gradients;
   std::vector<void*> input_gradients;
   void* saved = nullptr;
   void* forward_scratch = nullptr;
   void* backward_scratch = nullptr;
 };
 
-// Step holds the arguments of one forward or backward call, as device addresses.
+// The arguments of one forward or backward call, as device addresses.
 struct Step {
-  std::vector<const void*> inputs;      // as Batch::inputs, in the batch's own types
+  std::vector<const void*> inputs;      // as Batch::inputs, in the types of the batch
   const void* target = nullptr;         // as Batch::target
-  const std::uint64_t* keys = nullptr;  // as Batch::keys; null if no dropout trains
+  const std::uint64_t* keys = nullptr;  // as Batch::keys; null if no dropout is trained
   std::int64_t loss_divisor = 1;
-  LossSums* sums = nullptr;  // the sums of the loss, written by the loss group
+  LossSums* sums = nullptr;  // written by the loss group
   bool operator==(const Step&) const = default;
 };
 
@@ -76,18 +79,18 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(const Step& step) = 0;
-  // Runs backward: overwrites the gradients of the group's inputs and parameters.
+  // Runs the backward pass of the group: overwrites the gradients of its inputs and parameters.
   virtual void backward(const Step& step) = 0;
 };
 
-// A group's place in a program: what its maker knows of it.
+// What make_group() needs to know about a group: its place in the program.
 struct GroupSite : GroupContext {
   const FusedGroup& group;
 };
 
-// Make the group with the main operation `op`, each in the file of its class: an operation without
-// an overload does not compile. Throw UnavailableError if no library has the operation, and
-// DeviceError.
+// Make the group with the main operation `op`. Each overload is in the file of the group's class;
+// if an operation has no overload, the backend does not compile. Throw UnavailableError if no
+// library has the operation, and DeviceError.
 std::unique_ptr<Group> make_group(const GroupSite& site, const InputOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const Conv2dOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ConvTranspose2dOp& op);
@@ -114,7 +117,7 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const MatmulOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op);
 std::unique_ptr<Group> make_group(const GroupSite& site, const LossOp& op);
 
-// Makes a group of a class template. Its parameter is the C++ type of the program's precision.
+// Makes a group of the class GroupOf<T>, where T is the C++ type of the program's precision.
 template <template <typename> class GroupOf, typename... Arguments>
 std::unique_ptr<Group> make_typed(const GroupSite& site, const Arguments&... arguments) {
   return with_type(site.precision, [&]<typename T>() -> std::unique_ptr<Group> {
@@ -122,27 +125,27 @@ std::unique_ptr<Group> make_typed(const GroupSite& site, const Arguments&... arg
   });
 }
 
-// Returns which algorithms a group's operations may use: f32 operands may be rounded to TF32 for
-// the tensor cores, except under --deterministic.
+// Returns the limits on the algorithms of a group's operations. f32 operands may be rounded to TF32
+// for the tensor cores, except with --deterministic.
 constexpr PlanLimits limits_of(const GroupContext& context) {
   return {.deterministic = context.deterministic,
           .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic,
           .measures = context.measures};
 }
 
-// Rounds `bytes` up to a multiple of the alignment, so that the memory behind them is aligned.
+// Rounds `bytes` up to a multiple of kAlignmentBytes.
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// Returns the address that follows the first `bytes` bytes of a block of memory.
+// Returns the first aligned address after the first `bytes` bytes of a block of memory.
 inline void* behind(void* block, std::size_t bytes) {
   return static_cast<std::byte*>(block) + aligned(bytes);
 }
 
-// The sums of a convolution's output that GroupNeeds::output_sums reserves for a batch norm: per
-// channel the sum over all rows, and the sum of squares. The pointers are null if no memory is
-// reserved.
+// Sums over a convolution's output for the batch norm that reads it: for each channel, the sum and
+// the sum of squares over all rows. They lie in the memory that GroupNeeds::output_sums reserves;
+// the pointers are null if no memory is reserved.
 struct OutputSums {
   float* sums = nullptr;
   float* squares = nullptr;
@@ -156,7 +159,7 @@ inline OutputSums output_sums_at(void* memory, int channels) {
   return {static_cast<float*>(memory), static_cast<float*>(behind(memory, bytes))};
 }
 
-// PlainGroup is a base class for groups. By default it needs no memory and has no backward pass.
+// A base class of groups that, by default, needs no memory and has an empty backward pass.
 class PlainGroup : public Group {
  public:
   PlainGroup(const GroupContext& context, const FusedGroup& group)
@@ -170,8 +173,8 @@ class PlainGroup : public Group {
   const FusedGroup& group() const noexcept { return group_; }
   const GroupMemory& memory() const noexcept { return memory_; }
   const Node& main() const { return context_.node(group_.main); }
-  // x, y, dy and dx return the first or another input, the output, the gradient of the output and
-  // the gradient of an input.
+  // x() returns input k, y() the output, dy() the first gradient of the output, and dx() the
+  // gradient of input k.
   template <typename T>
   const T* x(std::size_t k = 0) const {
     return static_cast<const T*>(memory_.inputs[k]);
@@ -190,7 +193,8 @@ class PlainGroup : public Group {
   }
   cudaStream_t stream() const noexcept { return context_.stream; }
   DeviceVariables& variables() const noexcept { return *context_.variables; }
-  // in() and out() return the shapes of the group's first input and of its output, per sample.
+  // in() returns the shape of the group's first input for one sample, and out() the shape of its
+  // output.
   const Shape& in() const { return context_.node(group_.inputs.at(0)).shape; }
   const Shape& out() const { return context_.node(group_.output).shape; }
   std::int64_t output_elements() const { return context_.n * num_elements(out()); }

@@ -1,8 +1,8 @@
-// Sums by NCCL, of replicas that have a GPU each. The communicator is non-blocking: calls in
-// progress are polled until a deadline. While the replica's thread waits for the device, a watch
-// thread looks for errors and for sums that miss their deadline. On either, or on abort(), the
-// communicator is aborted: its kernels end, so every wait ends, and check() throws the reason.
-// Source: NVIDIA NCCL user guide, "Fault tolerance".
+// The BucketSums of replicas that have one GPU each, by NCCL. The communicator is non-blocking:
+// calls in progress are polled until a deadline. While the replica's thread waits for the device, a
+// watch thread looks for errors and for sums that miss their deadline. After an error, a missed
+// deadline or abort(), the communicator is aborted. Its kernels then end, so every wait ends, and
+// check() throws the reason. Source: NVIDIA NCCL user guide, "Fault tolerance".
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,8 +15,8 @@
 
 namespace syncopate::cuda {
 
-// The functions of NCCL that the sums call, as a table, so that tests can replace them. Signatures
-// and meaning are NCCL's. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
+// A table of the NCCL functions that the sums call, which tests can replace. Signatures and meaning
+// are those of NCCL. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
 struct NcclTable {
   ncclResult_t (*get_unique_id)(ncclUniqueId* id) = nullptr;
   ncclResult_t (*init_rank)(ncclComm_t* made, int size, ncclUniqueId id, int rank,
@@ -29,12 +29,12 @@ struct NcclTable {
   ncclResult_t (*destroy)(ncclComm_t communicator) = nullptr;
   ncclResult_t (*abort)(ncclComm_t communicator) = nullptr;
   const char* (*error_string)(ncclResult_t code) = nullptr;
-  // Returns the text of an NCCL communicator's last error.
+  // Returns a text about the last error of an NCCL communicator.
   const char* (*last_error)(ncclComm_t communicator) = nullptr;
 };
 
-// Returns the table of the functions of libnccl. Inline, so that a program that does not call it
-// needs no NCCL.
+// Returns the table with the functions of libnccl. Inline, so that a program that does not call
+// nccl_library() need not link NCCL.
 inline const NcclTable& nccl_library() {
   static constexpr NcclTable kLibrary{.get_unique_id = ncclGetUniqueId,
                                       .init_rank = ncclCommInitRankConfig,
@@ -48,8 +48,9 @@ inline const NcclTable& nccl_library() {
   return kLibrary;
 }
 
-// nccl must outlive the sums. The watch thread notices errors and abort() after watch_interval at
-// the latest, unless the replica's thread notices them first. Throws DeviceError.
+// Makes the sums of one rank. `nccl` must outlive the sums. The watch thread notices errors and
+// abort() within watch_interval, unless the replica's thread notices them first. Throws
+// DeviceError.
 std::unique_ptr<BucketSums> make_nccl_sums(
     const DeviceRank& rank, const NcclTable& nccl,
     std::chrono::milliseconds watch_interval = std::chrono::milliseconds(100));

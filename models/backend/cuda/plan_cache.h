@@ -1,5 +1,5 @@
-// A PlanCache keeps in a file, between runs, the fastest engine of each operation on each device.
-// choose_engine (plan_choice.h) consults it first. The caller defines the keys.
+// A PlanCache stores the fastest engine of each operation on each device in a file, for later runs.
+// choose_engine() (plan_choice.h) looks there before it measures. The caller defines the keys.
 #pragma once
 
 #include <filesystem>
@@ -12,26 +12,27 @@
 
 namespace syncopate::cuda {
 
-// A PlanCache is used by one thread only; several caches in several processes may share one file.
-// Keys and engines are lines of text without tabs.
+// The contents of a plan file. Used by one thread only; several caches in several processes may
+// share one file. Keys and engines are texts of one line without tabs.
 class PlanCache {
  public:
-  // Reads the plan file if there is one. A file that is damaged or has another version counts as
-  // empty, with a warning, and get_or_store() replaces it. device: names the device on this machine
-  // that engines are measured on.
+  // Reads the plan file if it exists. If the file is damaged or has another version, a warning is
+  // logged, the file counts as empty, and get_or_store() replaces it. device: a name of the device
+  // on which engines are measured, unique on this machine.
   explicit PlanCache(std::filesystem::path file, std::string device = "");
 
   std::optional<std::string> find(const std::string& key) const;
-  // Excludes the measurements of other processes on this device while the result exists, since they
-  // would make both wrong. Then reads the plan file again: others may have added to it. Waits up to
-  // two minutes, and does not exclude others after that, or where files have no locks. A
-  // measurement within another one is part of its turn.
+  // Waits until no other process measures on this device, and excludes other processes from
+  // measuring while the returned Turn exists, because simultaneous measurements would falsify each
+  // other. Then reads the plan file again, because others may have added entries. After a wait of
+  // two minutes, or on a file system without locks, continues without excluding others. A call
+  // during a turn of this object joins that turn.
   class Turn;
   [[nodiscard]] Turn take_turn();
-  // Adds the entry `key`: `engine` to the plan file and returns the engine that the file then
-  // holds. An existing entry is kept, so that all processes use one engine, unless it is
-  // `in_place_of`, an engine that no longer works. If the file cannot be written, one warning is
-  // logged and the entry exists in this object only.
+  // Stores `engine` under `key` in the plan file, and returns the engine that the file then has for
+  // `key`. An existing entry is kept, so that all processes use the same engine, except if its
+  // engine is `in_place_of`, an engine that no longer works. If the file cannot be written, logs
+  // one warning and keeps the entry only in this object.
   std::string get_or_store(const std::string& key, const std::string& engine,
                            const std::string& in_place_of = "");
 
@@ -45,7 +46,7 @@ class PlanCache {
   bool has_turn_ = false;
   bool takes_turns_ = true;
   Entries entries_;
-  bool has_warned_ = false;  // a warning about the file's content was logged
+  bool has_warned_ = false;  // whether a warning about the file's contents was logged
   bool keeps_ = true;
 };
 

@@ -1,5 +1,5 @@
-// A Program is a graph lowered for one device and one number of samples: its groups in order, and
-// the one block of device memory that holds their values, gradients and scratch.
+// A Program is a graph lowered for one device and one number of samples. It holds the groups in
+// order, and one block of device memory for their values, gradients and scratch.
 #pragma once
 
 #include <memory>
@@ -11,25 +11,27 @@
 
 namespace syncopate::cuda {
 
-// A Program is used by one thread only.
+// A graph lowered for one number of samples. Used by one thread only.
 class Program {
  public:
-  // `groups` are the fused groups of the graph, none with `pool`.
+  // groups: the fused groups of the graph, without groups that have FusedGroup::pool.
   // Throws UnavailableError, DeviceError, ShapeError, OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, const Step& step);
-  // forward_all() runs all groups in order; backward_segment() runs groups [begin, end) in reverse.
-  // Each starts as one CUDA graph if all steps are equal and the host takes no part within it.
+  // forward_all() runs the forward pass of all groups in order. backward_segment() runs the
+  // backward pass of groups [begin, end) in reverse order. Both launch their work as one CUDA graph
+  // if the work is equal in all steps and does not involve the host.
   void forward_all(const Step& step);
   void backward_segment(std::size_t begin, std::size_t end, const Step& step);
-  // The logits after a forward pass: a device address, [n, classes] of the program's precision.
+  // Returns the device address of the logits of the last forward pass, [n, classes] of the
+  // program's precision.
   const void* logits() const noexcept { return logits_; }
 
  private:
-  // A GradientSum adds gradients that reach one value from several places.
+  // An addition of two gradients of a value that several groups read.
   struct GradientSum {
     void* into = nullptr;
     const void* from = nullptr;
@@ -40,7 +42,8 @@ class Program {
 
   const GroupContext context_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // run before each group's backward
+  // Index: the group. These additions run before the backward pass of the group.
+  std::vector<std::vector<GradientSum>> sums_before_backward_;
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
   // The passes captured as CUDA graphs, with the arguments they were captured with.

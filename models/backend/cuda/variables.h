@@ -1,8 +1,8 @@
 // DeviceVariables holds a replica's arena and state on its device: the trained values, a copy of
 // the weights in the type of the activations, gradients, and slots if updates are made on the
-// device. In fp16 the gradients are scaled as the loss is, until they are unscaled or an update has
-// read them. Strategies see the arena on the host: its versions show when values must be copied
-// down, and to_host() copies them up.
+// device. In fp16, the gradients are multiplied by the loss scale until they are unscaled or an
+// update has read them. Strategies use the arena on the host. The arena's versions show when values
+// must be copied to the device, and to_host() copies them back.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,9 +20,10 @@
 
 namespace syncopate::cuda {
 
-// Keeps the scale of a replica's losses on its device. fp16 needs the scale so that small gradients
+// Keeps the loss scale of a replica on its device. fp16 needs loss scaling so that small gradients
 // do not underflow. Steps run without the host, which reads the scale only for metrics and
-// checkpoints. Used by one thread only. `gradients`: all gradients of one step, device f32.
+// checkpoints. Used by one thread only. `gradients` are all gradients of one step, f32 on the
+// device.
 class LossScaler {
  public:
   LossScaler(const LossScaling& scaling, int device)
@@ -34,11 +35,13 @@ class LossScaler {
   // Returns the device address of the loss scale. The address never changes.
   LossScale* scale() const noexcept { return reinterpret_cast<LossScale*>(memory_->data()); }
 
-  // Looks for a gradient that is not finite; kernels that read scale() then skip the step.
+  // Looks for a gradient that is not finite. If there is one, kernels that read scale() skip the
+  // step.
   void check(const float* gradients, std::int64_t count, cudaStream_t stream) {
     find_non_finite(gradients, count, scale(), stream);
   }
-  // Divides gradients by the loss scale, or zeroes them if check() has found an infinity or NaN.
+  // Divides the gradients by the loss scale, or sets them to zero if check() has found an infinity
+  // or NaN.
   void unscale(float* gradients, std::int64_t count, cudaStream_t stream) {
     cuda::unscale(scale(), gradients, count, stream);
   }
@@ -66,9 +69,9 @@ class LossScaler {
   std::shared_ptr<Buffer> memory_;
 };
 
-// The variables are shared by the models of one replica. One thread only. Values are copied down on
-// a separate stream while the device computes what does not need them; all other work runs on the
-// given stream.
+// The variables of one replica, shared by its models. Used by one thread only. Values are copied to
+// the device on a separate stream, while the device computes what does not need them. All other
+// work runs on the given stream.
 class DeviceVariables {
  public:
   // arena and state must outlive the DeviceVariables.
@@ -78,47 +81,51 @@ class DeviceVariables {
   DeviceVariables(const DeviceVariables&) = delete;
   DeviceVariables& operator=(const DeviceVariables&) = delete;
 
-  // Makes later copies of values wait for all work that `compute` has been given so far: it may
-  // still read or write the values. Called before the first refresh() of a forward pass.
+  // Makes later copies of values wait for all work that is already on `compute`, because this work
+  // may still read or write the values. Called before the first refresh() of a forward pass.
   void begin_refresh(cudaStream_t compute);
   bool is_current(BucketId bucket) const;
-  // Copies a bucket's values to the device if the host's are newer. Later work on `compute` sees
-  // them.
+  // Copies a bucket's values to the device if the values on the host are newer. Later work on
+  // `compute` uses the new values.
   void refresh(BucketId bucket, cudaStream_t compute);
   // Makes the device, not the host, apply the optimizer's updates from now on.
   void keep_updates() noexcept { keeps_updates_ = true; }
   bool keeps_updates() const noexcept { return keeps_updates_; }
   // Scales the device's gradients so that their L2 norm is at most max_norm.
   void clip_gradients(double max_norm, cudaStream_t stream);
-  // Applies one optimizer update to the arena with the device's gradients. slots: on the host.
+  // Applies one optimizer update to the arena on the device, with the gradients on the device.
+  // slots: the optimizer's slots on the host.
   void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
               cudaStream_t stream);
   // Copies values, slots and state to the host and returns when the copies are complete.
   void to_host(std::span<const Tensor> slots, cudaStream_t stream);
   // Divides the gradients by the loss scale, or sets them to zero if one is not finite, and ends
-  // the scaler's step. Called before the gradients are read; does nothing except in fp16.
+  // the step of loss scaling. Called before the gradients are read. Does nothing in other
+  // precisions than fp16.
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
-  // Copy batch norm's running statistics to the device before a forward pass, and to the host after
-  // the pass. If updates are made on the device, upload_state() copies only after a restore, and
-  // to_host() copies the statistics to the host.
+  // Copy batch norm's running statistics: upload_state() to the device before a forward pass, and
+  // download_state() to the host after the pass. If updates are made on the device, upload_state()
+  // copies only after a restore, and to_host() replaces download_state().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
   const float* value(int parameter) const;
-  // Returns the address of a parameter in the type of the activations; value() returns it in f32.
+  // Returns the address of a parameter in the type of the activations; value() returns the address
+  // of its f32 values.
   const void* weight(int parameter) const;
   float* gradient(int parameter) const;
   float* gradient_arena() const;
   float* state(int index) const;
   // Returns the loss scale on the device, or null if losses are not scaled.
   const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
-  // Return and set the state of loss scaling, which exists in fp16 only. Returning it waits for the
-  // stream; it may be set between steps only.
+  // Return and set the state of loss scaling, which exists only in fp16. loss_scale_state() waits
+  // for the stream. set_loss_scale_state() may be called only between steps.
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
-  // Keep the gradients of a micro-batch, and add those that are kept to a bucket's gradients.
+  // keep_gradients() copies the gradients of the micro-batches so far to the kept gradients.
+  // add_kept_gradients() adds the kept gradients to the gradients of a bucket.
   void keep_gradients(cudaStream_t stream);
   void add_kept_gradients(BucketId bucket, cudaStream_t stream);
   void drop_kept_gradients() noexcept { has_kept_gradients_ = false; }
@@ -133,21 +140,22 @@ class DeviceVariables {
   Tensor weights_;  // 16-bit copies of the values; empty in f32
   Tensor gradients_;
   std::optional<LossScaler> scaler_;  // exists in fp16 only
-  std::vector<Tensor> slots_;         // the optimizer's slots; empty before the first update
-  Tensor kept_gradients_;             // of micro-batches; empty before the first one
+  std::vector<Tensor> slots_;         // slots of the optimizer; empty before the first update
+  Tensor kept_gradients_;             // sums over micro-batches; empty before the first one
   bool has_kept_gradients_ = false;
   std::shared_ptr<Buffer> squares_;  // scratch of clip_gradients(); null before the first call
-  Tensor decays_;                    // whether weights decay: one u8 per kDecayBlock elements
+  Tensor decays_;                    // UpdateArrays::decays: one u8 per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
-  std::vector<std::uint64_t> versions_;  // versions of the values on the device, by bucket
+  std::vector<std::uint64_t> versions_;  // versions of the values on the device; index: the bucket
   Stream uploads_;
-  StreamEvent last_use_;               // the last use of the values before begin_refresh()
-  std::vector<StreamEvent> uploaded_;  // by bucket: recorded when its values are on the device
-  PinnedWindow pinned_values_;         // pins the arena's values
+  StreamEvent last_use_;  // recorded by begin_refresh() after the last use of the values
+  std::vector<StreamEvent>
+      uploaded_;                // index: the bucket; recorded when its values are on the device
+  PinnedWindow pinned_values_;  // pins the arena's values
   PinnedWindow pinned_gradients_;
   PinnedWindow pinned_state_;  // pinned so that a copy of the state does not block the host
 };

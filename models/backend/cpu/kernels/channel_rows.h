@@ -1,11 +1,12 @@
-// Visits the channels of each pixel of a blocked map, or of vectors, block by block.
+// Visits the pixels of a blocked map, or of vectors, for kernels that process the channels of each
+// pixel block by block.
 #pragma once
 
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 
-// The distances, in elements, between the samples and the blocks of channels in memory.
+// The steps in memory, in elements, from one sample and from one block of channels to the next.
 struct Steps {
   explicit Steps(const ChannelRows& shape)
       : blocks((shape.channels + kBlock - 1) / kBlock),
@@ -16,7 +17,7 @@ struct Steps {
   std::int64_t sample;
 };
 
-// Returns v with zeros behind its first `left` elements.
+// Returns v with all elements after the first `left` set to zero.
 static inline Vec first_of(Vec v, std::int64_t left) {
   for (std::int64_t i = left; i < kBlock; ++i) v[i] = 0.0F;
   return v;

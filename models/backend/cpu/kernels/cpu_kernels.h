@@ -1,9 +1,9 @@
-// The kernels of the CPU backend for operations that are bound by memory bandwidth, one table of
-// functions per instruction set. Convolutions and matrix products are computed by oneDNN.
+// The kernels of the CPU backend for operations that are limited by memory bandwidth, in one table
+// of functions per instruction set. oneDNN computes convolutions and matrix products.
 //
 // Maps are blocked: [N, ceil(C / B), H * W, B] f32, where B is `block`. Channels beyond C are zero
 // in values; in gradients they are undefined and never read. Arrays per channel have ceil(C / B) *
-// B elements. A function computes the samples of one lane; n = 0 has no effect.
+// B elements. A function computes the samples of one lane; with n = 0 it has no effect.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,9 @@
 
 namespace syncopate {
 
-enum class Isa;  // models/base/isa.h is not included, because it includes library templates
+// Defined in models/base/isa.h, which the kernels do not include because it includes library
+// templates.
+enum class Isa;
 
 // The shape [n, blocks, pixels, B] of a map with blocked channels.
 struct BlockedShape {
@@ -35,7 +37,7 @@ struct PoolShape {
   int pad = 0;
 };
 
-// Upsampling of maps of h x w pixels by a whole number.
+// Upsampling of maps of h x w pixels by the integer factor `scale`.
 struct UpsampleShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -45,8 +47,8 @@ struct UpsampleShape {
   bool is_bilinear;
 };
 
-// The fused first layer: 3x3 convolution with stride 1 and without padding + bias + ReLU + 2x2
-// max-pooling of samples with few channels.
+// The fused first layer for samples with few channels: 3x3 convolution with stride 1 and without
+// padding, bias, ReLU and 2x2 max-pooling.
 struct ConvPoolShape {
   std::int64_t n;
   std::int64_t in_h;
@@ -55,7 +57,7 @@ struct ConvPoolShape {
   std::int64_t out_channels;
   std::int64_t pooled_h;
   std::int64_t pooled_w;
-  bool channels_last;  // the pooled map is [N, H, W, K] instead of blocked
+  bool channels_last;  // true: the pooled map is [N, H, W, K]; false: it is blocked
 };
 
 struct BatchNormBackward {
@@ -67,14 +69,14 @@ struct BatchNormBackward {
   const float* shift;
   const float* mean;
   const float* inverse_deviation;
-  float* dz;  // receives (dy + dy2), masked by the ReLU, unless null; may be dy's memory
+  float* dz;  // receives dy + dy2, masked by the ReLU, unless null; may be dy
   bool relu;
 };
 
 struct BatchNormInputGradient {
   const float* dz;
   const float* x;
-  float* dx;  // the input gradient; may be dz's memory
+  float* dx;  // the input gradient; may be dz
   const float* a;
   const float* m;
   const float* mean;
@@ -84,8 +86,8 @@ struct BatchNormInputGradient {
   const float* shift;
 };
 
-// The channels of each pixel: of a map [n, ceil(channels / B), pixels, B], or of vectors [n,
-// channels], which have one pixel.
+// The shape of values that are processed pixel by pixel: a map [n, ceil(channels / B), pixels, B]
+// if is_blocked, otherwise vectors [n, channels] with pixels = 1.
 struct ChannelRows {
   std::int64_t n;
   std::int64_t pixels;
@@ -97,36 +99,38 @@ struct LayerNormBackward {
   const float* dy;
   const float* x;
   const float* weight;             // [channels]
-  const float* mean;               // [n, pixels], as layer_norm() wrote it
+  const float* mean;               // [n, pixels], written by layer_norm()
   const float* inverse_deviation;  // [n, pixels]
-  float* dx;                       // the input gradient, unless null; may be dy's memory
+  float* dx;                       // receives the input gradient, unless null; may be dy
   float* dweight;                  // [channels], overwritten
   float* dbias;                    // [channels], overwritten
 };
 
-// How many bytes behind the elements of a dropout's masks the kernels may read and write.
+// Kernels may read and write this many bytes beyond the end of a dropout's mask.
 inline constexpr std::int64_t kMaskSlack = 64;
 
 struct CpuKernels {
   int block;
 
-  // These functions normalise u8 samples x [n, pixels, channels] to f32: y = x * scale[c] +
-  // shift[c]. The planar y is [n, channels, pixels], the interleaved y [n, pixels, channels].
+  // Normalise u8 samples x [n, pixels, channels] to f32: y = x * scale[c] + shift[c].
+  // pixels_to_planar writes y as [n, channels, pixels], pixels_to_interleaved as [n, pixels,
+  // channels].
   void (*pixels_to_planar)(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                            int channels, const float* scale, const float* shift);
   void (*pixels_to_interleaved)(const std::uint8_t* x, float* y, std::int64_t n,
                                 std::int64_t pixels, int channels, const float* scale,
                                 const float* shift);
 
-  // Computes the forward sums of batch norm, sums [2, channels] f64: of x and of x squared.
+  // Computes the forward sums of batch norm: sums [2, channels] f64 are the sums of x and of x * x.
   void (*batch_norm_statistics)(const float* x, BlockedShape shape, double* sums);
   // Applies batch norm: y = x * scale + shift (+ added), then ReLU if `relu`. `added` may be null.
   void (*batch_norm_apply)(const float* x, const float* added, float* y, BlockedShape shape,
                            const float* scale, const float* shift, bool relu);
   // Computes dz = dy (+ dy2), or 0 where the ReLU's output is 0, and the backward sums of batch
-  // norm, sums [2, channels] f64: of dz and of dz * (x - mean) * inverse_deviation.
+  // norm: sums [2, channels] f64 are the sums of dz and of dz * (x - mean) * inverse_deviation.
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
-  // Batch norm backward: dx = a * (dz - m) - (x - mean) * k, with one a, m, mean and k per channel.
+  // Computes the input gradient of batch norm: dx = a * (dz - m) - (x - mean) * k. a, m, mean and k
+  // have one value per channel.
   void (*batch_norm_backward_apply)(const BatchNormInputGradient& args, BlockedShape shape);
 
   // Layer norm: y = (x - mean) * inverse_deviation * weight + bias, with weight and bias
@@ -144,25 +148,25 @@ struct CpuKernels {
                   const ChannelRows& shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
-  // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0
+  // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0.
   void (*relu_backward)(const float* dy, const float* y, float* dx, std::int64_t count);
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
   // Computes y = a * b.
   void (*multiply)(const float* a, const float* b, float* y, std::int64_t count);
-  // Computes y = x * factor, with one factor for each sample and channel, [n, factors]. factors is
-  // C, or the channels of whole blocks.
+  // Computes y = x * factor, with one factor for each sample and channel. factor is [n, factors];
+  // `factors` is C, or C rounded up to whole blocks.
   void (*multiply_channels)(const float* x, const float* factor, float* y, BlockedShape shape,
                             std::int64_t factors);
-  // Computes the gradient of the factors, the sums over the pixels of dy * x.
+  // Computes the gradient of the factors: the sum of dy * x over the pixels.
   void (*multiply_channels_gradient)(const float* dy, const float* x, float* dfactor,
                                      BlockedShape shape, std::int64_t factors);
 
-  // An activation, y = f(x), and its backward pass, dx = f'(x) * dy. The exponential has a
-  // relative error of 2e-7, the error function an absolute one.
+  // An activation, y = f(x), and its backward pass, dx = f'(x) * dy. The exponential has a relative
+  // error of 2e-7; the error function has an absolute error of 2e-7.
   void (*activate)(const ActivationOp& op, const float* x, float* y, std::int64_t count);
   void (*activate_backward)(const ActivationOp& op, const float* x, const float* dy, float* dx,
                             std::int64_t count);
-  // Softmax over the channels of each pixel, and its backward pass from the output y.
+  // Softmax over the channels of each pixel, and its backward pass, which reads the output y.
   void (*softmax)(const float* x, float* y, const ChannelRows& shape);
   void (*softmax_backward)(const float* y, const float* dy, float* dx, const ChannelRows& shape);
   // Sets the channels beyond C of a blocked map to zero.
@@ -175,16 +179,17 @@ struct CpuKernels {
                         std::int64_t pixels, std::int64_t count);
 
   // Max-pooling. winner [n, blocks, out pixels, B] u8 receives the position of each maximum in its
-  // window: row-major, counting padding, the first of equal maxima. winner may be null.
+  // window, in row-major order, with padding pixels counted. Of equal maxima, the first is the
+  // winner. winner may be null.
   void (*max_pool)(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);
 
-  // Average pooling: the mean of a window. Its padding pixels are zeros.
+  // Average pooling: the mean of each window, with padding pixels counted as zeros.
   void (*average_pool)(const float* x, float* y, const PoolShape& shape);
   void (*average_pool_backward)(const float* dy, float* dx, const PoolShape& shape);
 
-  // Upsampling, x [n, blocks, h, w, B] to y with sides of scale * h and scale * w.
+  // Upsampling of x [n, blocks, h, w, B] to y [n, blocks, scale * h, scale * w, B].
   void (*upsample)(const float* x, float* y, const UpsampleShape& shape);
   void (*upsample_backward)(const float* dy, float* dx, const UpsampleShape& shape);
 
@@ -199,8 +204,9 @@ struct CpuKernels {
   void (*interleaved_to_blocked)(const float* x, float* y, BlockedShape shape,
                                  std::int64_t channels);
 
-  // ResNet's shortcut: y has every stride-th pixel of x in its first in_blocks blocks, and zeros in
-  // the others. shape.blocks, y's number of blocks, is at least in_blocks.
+  // ResNet's shortcut: takes every stride-th pixel of x. The first in_blocks blocks of y receive
+  // the channels of x; the other blocks receive zeros. shape.blocks is the number of blocks of y
+  // and must be at least in_blocks.
   void (*shortcut)(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks);
   void (*shortcut_backward)(const float* dy, float* dx, const PoolShape& shape,
                             std::int64_t in_blocks);
@@ -212,12 +218,13 @@ struct CpuKernels {
 
   // Packs weights: packed [ceil(K / B), 3 * 3 * C, B] from weight [K, 3, 3, C].
   void (*conv_pool_pack)(const float* weight, float* packed, const ConvPoolShape& shape);
-  // x [n, H, W, C], the samples. winner [n, ceil(K / B), pooled pixels, B] u8 receives the position
-  // of the maximum in its 2x2 window, or 4 where the ReLU's output is 0.
+  // Computes the fused first layer. x: the samples, [n, H, W, C]. winner [n, ceil(K / B), pooled
+  // pixels, B] u8 receives the position of each maximum in its 2x2 window, or 4 where the ReLU's
+  // output is 0.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // Overwrites the weight gradients dweight [K, 3, 3, C] and bias gradients dbias [K] of the fused
-  // first layer. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
+  // Overwrites the weight gradient dweight [K, 3, 3, C] and the bias gradient dbias [K] of the
+  // fused first layer. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);

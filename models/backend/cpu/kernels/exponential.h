@@ -5,9 +5,9 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 
-// Returns e^x. x is n * ln 2 + r with |r| <= ln 2 / 2, and e^r is a polynomial. Source: Cephes,
-// expf (Moshier 1989). Beyond the range of f32 the result is the smallest or largest power used,
-// and NaN stays NaN.
+// Returns e^x, computed as 2^n * e^r with x = n * ln 2 + r and |r| <= ln 2 / 2, where a polynomial
+// approximates e^r. x is limited to [-87, 88], so that the result is in the range of f32. NaN stays
+// NaN. Source: Cephes, expf (Moshier 1989).
 static inline Vec exponential(Vec x) {
   constexpr float kLowest = -87.0F;
   constexpr float kHighest = 88.0F;

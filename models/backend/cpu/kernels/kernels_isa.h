@@ -17,8 +17,8 @@ inline constexpr int kBlock = 16;
 inline constexpr int kBlock = 8;
 #endif
 
-// One block of channels as a vector. The vector may be unaligned and may alias float. Where
-// registers are narrower, the compiler splits the vector.
+// One block of channels as a vector. The vector may be unaligned and may alias float. If registers
+// are narrower, the compiler splits the vector.
 using Vec = float __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
 using IntVec = std::int32_t __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
 static inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
@@ -26,8 +26,8 @@ static inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
 // Returns max(v, 0) but keeps NaN, so that a diverged network is not hidden.
 static inline Vec positive_part(Vec v) { return v < 0.0F ? Vec{} : v; }
 
-// Load and store a part of a block, the first `left` elements. The other elements of a loaded block
-// are zero.
+// Load and store the first `left` elements of a block. The other elements of a loaded block are
+// zero.
 static inline Vec load_part(const float* p, std::int64_t left) {
   if (left >= kBlock) return load(p);
   Vec v = {};
@@ -39,8 +39,8 @@ static inline void store_part(float* p, Vec v, std::int64_t left) {
   for (int i = 0; i < left; ++i) p[i] = v[i];
 }
 
-// Load and store a block of channels kept as one byte each. The AVX-512 version uses intrinsics,
-// because GCC 12 converts such a vector element by element.
+// Load and store a block of channels that has one byte per channel in memory. The AVX-512 version
+// uses intrinsics, because GCC 12 converts such a vector element by element.
 #if defined(__AVX512F__)
 static inline IntVec load_bytes(const std::uint8_t* p) {
   return reinterpret_cast<IntVec>(

@@ -1,5 +1,5 @@
-// Chooses cuDNN's engine for one convolution (plan_choice.h): lists the engines, and times them on
-// the present device with separate arrays.
+// Chooses cuDNN's engine for one convolution, by the policy of plan_choice.h. Lists the engines and
+// times them on the present device, in memory of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,23 +15,25 @@
 
 namespace syncopate::cuda {
 
-// Where convolutions run and are timed: the calling thread's device.
+// The device on which convolutions run and are timed. It must be the calling thread's device.
 struct EngineTarget {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;  // the stream of the handle
-  std::string name;               // the versions and the device on which the fastest engine depends
+  // The versions and the device, on which the fastest engine depends.
+  std::string name;
 };
 
-// A ConvolutionEngines is used by one thread only.
+// The engines of one convolution. Used by one thread only.
 class ConvolutionEngines final : private EngineSource {
  public:
-  // cache: keeps the fastest engines; null: nothing is measured, and cuDNN's first engine is taken.
+  // cache: stores the fastest engines. If null, no engine is measured and choose() takes cuDNN's
+  // first engine.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      const EngineTarget& target, PlanCache* cache);
 
-  // Returns the plan of the chosen engine, or no value if there is no engine. For kForwardWithSums
-  // also returns no value if a plain convolution and a kernel of ours for the sums are faster:
-  // cuDNN has fewer engines that sum. Called once. Throws DeviceError.
+  // Returns the plan of the chosen engine, or nullopt if there is no engine. For kForwardWithSums,
+  // also returns nullopt if a plain convolution followed by this program's kernel for the sums is
+  // faster, because cuDNN has fewer engines that compute sums. Called once. Throws DeviceError.
   std::optional<ConvPlan> choose();
   // Returns cuDNN's reason why the last engine that failed could not be compiled, or "".
   const std::string& refusal() const noexcept { return refusal_; }
@@ -42,8 +44,10 @@ class ConvolutionEngines final : private EngineSource {
   std::optional<std::chrono::nanoseconds> time(const std::string& engine,
                                                std::chrono::nanoseconds give_up_after) override;
 
-  // Each returns what a timed run starts: a convolution alone; one that sums and the kernel that
-  // converts its sums; the fastest plain convolution and the kernel that sums its output.
+  // Each returns the function that a timed run calls to launch its work. convolution(): the
+  // convolution. convolution_with_sums(): a convolution that also computes sums, then the kernel
+  // that converts the sums. convolution_and_sums(): the fastest plain convolution, then the kernel
+  // that sums its output.
   std::function<void()> convolution(const ConvPlan& plan);
   std::function<void()> convolution_with_sums(const ConvPlan& plan);
   std::function<void()> convolution_and_sums();
@@ -59,11 +63,11 @@ class ConvolutionEngines final : private EngineSource {
   const ConvShape shape_;
   const PlanLimits limits_;
   const EngineTarget target_;
-  PlanCache* cache_;  // null: nothing is measured
+  PlanCache* cache_;  // null: no engine is measured
   std::vector<ConvPlan> plans_;
-  std::optional<ConvPlan> plain_;  // the fastest plain engine, if it was asked for
+  std::optional<ConvPlan> plain_;  // the plan of convolution_and_sums()
   std::string refusal_;
-  // The memory of timed runs, allocated when it is first needed.
+  // The memory of timed runs, allocated at the first of them.
   std::shared_ptr<Buffer> x_, w_, y_, per_channel_, norm_sums_, norm_scratch_, workspace_;
 };
 

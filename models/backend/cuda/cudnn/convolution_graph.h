@@ -1,4 +1,5 @@
-// Describes one pass of a convolution as cuDNN's graph of operations, which engines compute.
+// Describes one pass of a convolution as a graph of operations of cuDNN. cuDNN's engines compute
+// such graphs.
 #pragma once
 
 #include <cudnn.h>
@@ -12,20 +13,20 @@
 
 namespace syncopate::cuda {
 
-// The name of a tensor in the graph and the address of its memory, as cuDNN takes them to run the
-// graph.
+// The name of a tensor in a graph and the address of its memory. cuDNN needs both to run the graph.
 struct NamedArray {
   std::int64_t name;
   void* data;
 };
-// Returns name and address of each array that cuDNN's graph of a convolution pass reads or writes.
+// Returns the name and the address of each array that the graph of this pass reads or writes.
 std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 
-// Owns cuDNN's graph and all descriptors it refers to. Used by one thread only. Throws DeviceError.
+// Owns the graph of a convolution pass and all descriptors that it refers to. Used by one thread
+// only. Throws DeviceError.
 class ConvolutionGraph {
  public:
-  // handle is the cuDNN handle of the device that the graph is planned for; it is null if that
-  // device is only described.
+  // handle: the cuDNN handle of the device that the graph is planned for; null if this device is
+  // only described (PlanTarget).
   ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle);
 
   const Descriptor& descriptor() const noexcept { return graph_; }

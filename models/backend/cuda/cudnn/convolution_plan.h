@@ -1,5 +1,5 @@
-// Convolutions by cuDNN: lists the engines that support a convolution, and makes one of them ready
-// to run.
+// Convolutions by cuDNN: lists the engines that support a convolution, and compiles engines to
+// plans.
 #pragma once
 
 #include <cudnn.h>
@@ -16,13 +16,14 @@
 
 namespace syncopate::cuda {
 
-// The device to choose engines for: a real one, or a description of a device that need not be
-// present. Used by one thread only.
+// The device for which engines are chosen: a present device, or a device of which only a
+// description exists. Used by one thread only.
 class PlanTarget {
  public:
   // The cuDNN handle must outlive the PlanTarget and all ConvPlans made for it.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  // json holds the properties of a device in cuDNN's serialised form. Throws DeviceError.
+  // Makes the target of a device that is not present. json: the properties of the device in cuDNN's
+  // serialised form. Throws DeviceError.
   static PlanTarget described(std::string_view json);
 
   cudnnHandle_t handle() const noexcept { return handle_; }
@@ -34,8 +35,7 @@ class PlanTarget {
   std::unique_ptr<Descriptor> properties_;
 };
 
-// A ConvPlan is one convolution with one engine. It is compiled once and may run any number of
-// times.
+// A convolution compiled for one engine. A plan may run any number of times.
 class ConvPlan {
  public:
   ConvPlan(ConvPass pass, std::unique_ptr<Descriptor> plan, std::string engine);
@@ -54,18 +54,19 @@ class ConvPlan {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// ConvOffers lists the engines that cuDNN offers, in the order of its own ranking. If the
-// device is only described and not present, engines that must be compiled on the device are counted
-// but get no plan.
+// The engines that cuDNN offers for a convolution, in the order of cuDNN's ranking. If the device
+// is only described, engines that must be compiled on the device are counted but get no plan.
 struct ConvOffers {
-  int engines = 0;              // that support the convolution; on a real device up to `most` plans
-  int left_for_the_device = 0;  // engines that compile on the device at run time
-  std::vector<ConvPlan> plans;  // compiled plans, not more than plan_convolution()'s `most`
+  int engines = 0;  // engines that support the convolution; on a present device, counting stops at
+                    // `most` plans
+  int left_for_the_device = 0;  // engines that must be compiled on the device
+  std::vector<ConvPlan> plans;  // at most `most` plans
   std::string refusal;          // cuDNN's reason for the last failure
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);
-// Returns the plan with the given engine(), or no value if cuDNN does not offer the engine.
+// Returns the plan of the engine with the name `engine` (ConvPlan::engine), or nullopt if cuDNN
+// does not offer this engine.
 std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
                                          const PlanTarget& target, const PlanLimits& limits,
                                          const std::string& engine);

@@ -1,6 +1,6 @@
-// Owns cuDNN's backend descriptors. A descriptor gets its attributes, is finalized, and may then be
-// used by other descriptors. This layer adds no meaning; its callers decide what a graph computes.
-// Source: cuDNN 9 documentation, "Backend API".
+// Owns cuDNN's backend descriptors. The caller sets the attributes of a descriptor and finalizes
+// it; then other descriptors may refer to it. This class knows nothing about the meaning of the
+// attributes. Source: cuDNN 9 documentation, "Backend API".
 #pragma once
 
 #include <cudnn.h>
@@ -20,7 +20,7 @@ namespace syncopate::cuda {
 // Throws DeviceError, with cuDNN's text for the code, for a status other than success.
 void check_cudnn(cudnnStatus_t code, SourceLocation where = SourceLocation::current());
 
-// A Descriptor is used by one thread only. Its functions throw DeviceError.
+// A backend descriptor of cuDNN. Used by one thread only. The functions throw DeviceError.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t kind);
@@ -50,24 +50,25 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
     set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
   }
-  // `value`, the descriptor set as an attribute, must live as long as this descriptor.
+  // Sets the descriptor `value` as an attribute. `value` must live as long as this descriptor.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   void set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
   void set_text(cudnnBackendAttributeName_t name, std::string_view text);
 
   void finalize();
-  // Finalizes the descriptor. Returns no value if cuDNN accepts it, else cuDNN's reason.
+  // Finalizes the descriptor. Returns nullopt if cuDNN accepts the descriptor, otherwise cuDNN's
+  // reason.
   std::optional<std::string> try_finalize();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
-  cudnnBackendKnobType_t get_knob_type() const;  // returns the type of a knob choice's knob
-  // Returns all values of a descriptor's attribute that is a list of enumerators.
+  cudnnBackendKnobType_t get_knob_type() const;  // for a knob choice: the type of its knob
+  // Return the notes of an engine, each of which is an attribute with a list of enumerators.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;
   std::string get_text(cudnnBackendAttributeName_t name) const;
-  // Writes the descriptors of an attribute into `into`, at most as many as it holds, and returns
-  // the number that it has written.
+  // Fills `into` with the descriptors of an attribute, at most into.size(), and returns their
+  // number.
   int get(cudnnBackendAttributeName_t name, std::span<Descriptor> into) const;
 
   cudnnBackendDescriptor_t get() const noexcept { return handle_.get(); }

@@ -1,7 +1,7 @@
-// Sums over the rows of a map [rows, channels] in two kernels. The order of additions depends on
-// the sizes alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in
-// f64 and leaves one partial sum per channel in scratch, and the second kernel adds the partial
-// sums in f64.
+// Sums over the rows of a map [rows, channels] in two kernels. In the first kernel, a thread adds
+// its rows (up to hundreds) in f32; a block then adds the sums of its threads in f64 and writes one
+// partial sum per channel to scratch. The second kernel adds the partial sums in f64. The order of
+// additions depends only on the sizes.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace syncopate::cuda {
 
 inline constexpr int kRowsOfSumThread = 8;
-// A block of add_partial_sums_kernel adds the partial sums of kSumColumns columns; its threads
-// divide the partial sums of a column into kSumSlices slices.
+// A block of add_partial_sums_kernel adds the partial sums of kSumColumns columns. The partial sums
+// of a column are divided into kSumSlices slices, one per thread.
 inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
@@ -21,7 +21,8 @@ inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
   return column_grid(rows, channels, width, kMostBlocksAtOnce, kRowsOfSumThread);
 }
 
-// Returns the bytes of scratch memory that suffice for column sums of every type and alignment.
+// Returns the bytes of scratch memory for column sums, enough for every type and alignment. sums:
+// the number of sums per channel, Terms::kSums.
 inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sums) {
   int row_blocks = 1;
   for (const int width : {1, 4, 8}) {
@@ -31,11 +32,12 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
-// The first kernel of column sums writes partial: [row_blocks][kSums][channels]. Terms provides
-// kSums; kRowsAtOnce, the rows that are read ahead; constants<kWidth>(channel);
-// read<kWidth>(first), where `first` is the index of a pack's first element; add(first, inputs,
-// constants, sums), where inputs is what read() returned and sums is float[kSums][kWidth]; and
-// finish<kWidth>(channel, sums), called after a thread's last row.
+// The first kernel of column sums; writes partial [row_blocks][kSums][channels]. Terms has these
+// members. kSums: the number of sums per channel. kRowsAtOnce: the number of rows that are read
+// ahead. constants<kWidth>(channel): returns the constants of a pack of channels.
+// read<kWidth>(first): reads the pack with the first element `first`. add(first, inputs, constants,
+// sums): adds the result `inputs` of read(first) to sums, float[kSums][kWidth].
+// finish<kWidth>(channel, sums): called after a thread's last row.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -70,7 +72,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   }
 }
 
-// The second kernel of column sums: out[column] = sum over row blocks b of partial[b][column],
+// The second kernel of column sums: out[column] = sum over all row blocks b of partial[b][column],
 // added in f64. Writes `count` to count_out unless count_out is null.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads)
@@ -96,7 +98,8 @@ __global__ void __launch_bounds__(kThreads)
   if (count_out != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *count_out = count;
 }
 
-// Sums a map's columns into out: [kSums][channels]. Without rows all sums are zero.
+// Sums the columns of a map into out [kSums][channels]. With rows = 0, all sums are zero. If
+// count_out is not null, writes `rows` to it.
 template <typename T, typename Terms, typename Out>
 void column_sums(const char* name, const Terms& terms, std::int64_t rows, int channels,
                  bool vectors, void* scratch, Out* out, double* count_out, cudaStream_t stream) {

@@ -1,8 +1,9 @@
-// Defines how kernels cover a map [rows, channels], for sums over its rows and for passes over it.
+// Defines how the threads of a kernel are divided over a map [rows, channels], for sums over the
+// rows and for element-wise work.
 //
-// A thread keeps one pack of channels and walks down the rows, so that values per channel are
-// loaded once. A block is `lanes` packs wide and kThreads / lanes rows high; blocks form tiles over
-// the channels and interleave over the rows.
+// A thread processes one pack of channels in many rows, so that values per channel are loaded once.
+// A block covers `lanes` packs and kThreads / lanes rows at a time. Along the channels, the map is
+// divided into tiles of one block's width; along the rows, the blocks of a tile take turns.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +16,15 @@
 namespace syncopate::cuda {
 
 inline constexpr int kThreads = 256;  // the number of threads of a block
-// Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
-// depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
-// few, and so have kernels that read ahead; other kernels have many more, so that the last blocks
-// to run are a small part.
-// A multiprocessor runs kBlocksAtOnce blocks, with at most 64 registers a thread.
+// Grids are sized by constants for an H200 (132 multiprocessors), because the order of a sum must
+// not depend on the device. Kernels that sum have at most as many blocks as can run at once, so
+// that there are few partial sums. Kernels that read ahead have as few. Other kernels have many
+// more blocks, so that the last blocks to run are a small part of the work.
+// A multiprocessor runs kBlocksAtOnce blocks at once if a thread uses at most 64 registers.
 inline constexpr int kBlocksAtOnce = 4;
 inline constexpr int kMostBlocksAtOnce = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
-inline constexpr int kWidestTile = 32;  // packs, so that a warp reads 512 bytes of a row
+inline constexpr int kWidestTile = 32;  // in packs; a warp then reads 512 bytes of a row
 
 struct ColumnGrid {
   std::int64_t rows = 0;
@@ -33,8 +34,8 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// Returns a grid for a map [rows, channels] in packs of `width` channels: one block per tile and
-// rows_of_thread rows of a thread, but at most about most_blocks blocks.
+// Returns a grid for a map [rows, channels] in packs of `width` channels. A thread processes about
+// rows_of_thread rows, or more if the grid would have more than about most_blocks blocks.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -49,8 +50,8 @@ inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int mo
   return grid;
 }
 
-// ColumnPlace is the position of a thread in the map. A thread beyond the last channel, or beyond
-// the last whole row of its block, does no work.
+// The position of a thread in the map. A thread beyond the last channel, or beyond the last whole
+// row of its block, is idle and does no work.
 struct ColumnPlace {
   int lane = 0;
   int row_of_block = 0;
@@ -73,10 +74,10 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
   return place;
 }
 
-// Calls use(first, read(first)) for the rows of a thread, in order, where `first` is the index in
-// the map of the first element of the thread's pack. kRows rows are read before the first of them
-// is used: with one 16-byte load in flight per thread, a multiprocessor waits for memory. The last
-// rows are in a separate loop, because reads under conditions would need more registers.
+// Calls use(first, read(first)) for the rows of a thread, in order. `first` is the index in the map
+// of the first element of the thread's pack in this row. kRows rows are read before the first of
+// them is used, because with only one 16-byte load in flight per thread, a multiprocessor waits for
+// memory. The last rows have a separate loop, because conditional reads would need more registers.
 template <int kRows, typename Read, typename Use>
 __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& grid,
                                     const Read& read, const Use& use) {
@@ -95,7 +96,7 @@ __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& 
   }
 }
 
-// Returns the launch of a CUDA kernel with one thread per channel.
+// Returns the launch parameters of a kernel with one thread per channel.
 inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
   const int blocks = (channels + kThreads - 1) / kThreads;
   return {name, dim3(static_cast<unsigned>(blocks)), kThreads, stream};
@@ -107,16 +108,18 @@ __device__ inline int channel_of_thread() {
 // The constants type of an Operation on maps that uses no constants per channel.
 struct NoConstants {};
 
-// Whether an Operation reads rows ahead. It can if it reads no other rows than those it writes.
+// Whether an Operation reads rows ahead. An operation may do so only if it reads no other rows than
+// the rows that it writes.
 template <typename Operation>
 inline constexpr bool kReadsAhead = requires {
   Operation::kRowsAtOnce;
 };
 
-// The kernel that applies Operation to a map. Operation provides constants<kWidth>(channel) and
-// at<kWidth>(row, channel, constants). If it reads ahead, it provides kRowsAtOnce, the number of
-// rows; read<kWidth>(first); and write(first, constants, inputs), where `first` is the index of the
-// pack's first element and inputs is what read() returned.
+// The kernel that applies Operation to a map. Operation has constants<kWidth>(channel), which
+// returns the constants of a pack of channels. An operation that does not read ahead has
+// at<kWidth>(row, channel, constants). An operation that reads ahead has kRowsAtOnce, the number of
+// rows; read<kWidth>(first); and write(first, constants, inputs). `first` is the index of the
+// pack's first element, and `inputs` is the result of read(first).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOnce : 1)
     rows_kernel(Operation operation, ColumnGrid grid) {
@@ -140,8 +143,8 @@ __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOn
   }
 }
 
-// Applies Operation to each element of a map [rows, channels]. A thread reads packs of 16 bytes of
-// T if `vectors`, else single elements.
+// Applies Operation (rows_kernel) to each element of a map [rows, channels]. If `vectors`, a thread
+// reads packs of 16 bytes; otherwise it reads single elements.
 template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {
@@ -159,7 +162,7 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   });
 }
 
-// The sample, row and column of a pixel of maps [n, height, width]; pixel_of() computes them from
+// The sample, row and column of a pixel in maps [n, height, width]. pixel_of() computes them from
 // the pixel's index in memory.
 struct Pixel {
   std::int64_t n = 0;
@@ -178,7 +181,7 @@ __device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
   return {n, static_cast<int>(line - n * height), static_cast<int>(index - line * width)};
 }
 
-// Returns the index of a pixel, counted through the whole map.
+// Returns the index of a pixel in memory, in maps [n, height, width].
 __device__ inline std::int64_t index_of(std::int64_t n, int row, int column, int height,
                                         int width) {
   return (n * height + row) * width + column;

@@ -1,6 +1,6 @@
-// Starts a kernel and checks that CUDA accepted it. Every kernel of this folder is started through
-// launch(), the only code here that depends on nvcc: compiled as plain C++ the kernels run on the
-// emulated grid of tests/models/backend/cuda/, which defines a launch() of its own.
+// Starts a kernel and checks that CUDA accepted it. Every kernel of this folder is started by
+// launch(), the only code here that depends on nvcc. Compiled as plain C++, the kernels run on the
+// emulated grid in tests/models/backend/cuda/, which has another definition of launch().
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ struct Launch {
   cudaStream_t stream = nullptr;
 };
 
-// Starts a CUDA kernel. Throws DeviceError with the kernel's name, its grid, and CUDA's code.
+// Throws DeviceError with the kernel's name, its grid and CUDA's code.
 [[noreturn]] void throw_launch_error(const Launch& refused, cudaError_t code);
 
 #ifdef __CUDACC__

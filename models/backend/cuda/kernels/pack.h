@@ -1,4 +1,5 @@
-// Moves elements between device memory and registers, up to 16 bytes at once; arithmetic is in f32.
+// Moves elements between device memory and registers, up to 16 bytes at once, and converts them to
+// f32 for arithmetic.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,7 +16,7 @@ namespace syncopate::cuda {
 
 inline constexpr int kVectorBytes = 16;
 
-// A pack is kWidth elements that one instruction moves (two instructions above 16 bytes).
+// kWidth elements that one instruction moves; two instructions if the pack has more than 16 bytes.
 template <typename T, int kWidth>
 struct alignas(sizeof(T) * kWidth < kVectorBytes ? sizeof(T) * kWidth : kVectorBytes) Pack {
   T values[kWidth];
@@ -53,9 +54,9 @@ __device__ Floats<kWidth> to_floats(const Pack<T, kWidth>& pack) {
   return floats;
 }
 
-// Loads a pack. `from` must be aligned to the size of the pack, at most to 16 bytes; so must `to`
-// in store(). A kernel that loads several packs before it uses one keeps the packs, since their
-// floats would occupy twice the registers.
+// Loads a pack. `from`, and `to` in store(), must be aligned to the size of the pack, but at most
+// to 16 bytes. A kernel that loads several packs before it uses the first should call load_pack(),
+// because 16-bit elements converted to floats would occupy twice as many registers.
 template <int kWidth, typename T>
 __device__ Pack<T, kWidth> load_pack(const T* from) {
   return *reinterpret_cast<const Pack<T, kWidth>*>(from);
@@ -78,7 +79,7 @@ __device__ void store(T* to, const Floats<kWidth>& floats) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// Returns whether all given pointers are aligned to 16 bytes; null counts as aligned.
+// Returns whether all pointers are aligned to 16 bytes; null counts as aligned.
 template <typename... T>
 bool aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % kVectorBytes == 0) && ...);
@@ -90,21 +91,22 @@ constexpr bool fills_packs(int channels) {
   return channels * sizeof(T) % kVectorBytes == 0;
 }
 
-// Returns whether all given maps and arrays per channel are aligned, and the maps' rows of
-// `channels` elements of T fill packs of 16 bytes.
+// Returns whether a kernel may read maps in packs of 16 bytes: whether all pointers (maps and
+// arrays per channel) are aligned, and rows of `channels` elements of T fill packs.
 template <typename T, typename... Pointers>
 bool rows_in_vectors(int channels, const Pointers*... pointers) {
   return fills_packs<T>(channels) && aligned(pointers...);
 }
 
-// Throws InternalError if rows could be read in packs but for the alignment of a map: a mask has a
-// byte for each pack, so it cannot be used element by element.
+// Throws InternalError if rows fill packs but a map is not aligned. The mask then has a byte for
+// each pack, so a kernel cannot use it element by element.
 template <typename T>
 void check_whole_packs(int channels, bool vectors) {
   check(vectors == fills_packs<T>(channels), "maps with a mask are aligned to 16 bytes");
 }
 
-// Calls body(std::integral_constant<int, width>) with the width of 16 bytes of T, or with 1.
+// Calls body(std::integral_constant<int, width>()), where width is the number of elements of T in
+// 16 bytes if `vectors`, otherwise 1.
 template <typename T, typename Body>
 void with_width(bool vectors, const Body& body) {
   if (vectors) {
@@ -114,8 +116,8 @@ void with_width(bool vectors, const Body& body) {
   }
 }
 
-// Calls body(std::bool_constant<flag>). A kernel takes the flags that decide on a load as template
-// parameters: the branch around a load would separate the loads.
+// Calls body(std::bool_constant<flag>()). A kernel takes flags that decide on a load as template
+// parameters, because a branch around a load would separate the load from others.
 template <typename Body>
 void with_flag(bool flag, const Body& body) {
   if (flag) {

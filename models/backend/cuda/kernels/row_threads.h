@@ -1,5 +1,5 @@
 // Divides the rows of a map [rows, channels] among groups of threads. Each group computes whole
-// rows: layer norm and softmax.
+// rows. Used by the kernels of layer norm and softmax.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace syncopate::cuda {
 
-// Rows with at most this many channels are computed by a warp each, longer rows by a block each.
+// One warp computes a row with at most this many channels; one block computes a longer row.
 inline constexpr int kMostChannelsOfWarp = 1024;
 
-// Combines a value over the kLanes threads of a row, in an order that depends on kLanes alone. All
-// threads of a block call it. values: [kThreads], shared by the block.
+// Combines the values of the kLanes threads of a row, in an order that depends only on kLanes, and
+// returns the result to each of them. All threads of a block must call this function. values:
+// scratch in shared memory, [kThreads].
 template <int kLanes, typename Combine>
 __device__ float combined_in_row(float value, float* values, const Combine& combine) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -36,8 +37,9 @@ __device__ float sum_of_row(float value, float* values) {
   return combined_in_row<kLanes>(value, values, [](float a, float b) { return a + b; });
 }
 
-// The part of a row that a thread computes: packs from channel `first` to `end`. A thread behind
-// the last row has no part, but takes part in the sums.
+// The part of a row that a thread computes: the packs that begin at channels first, first + kStep,
+// ... below `end`. A thread beyond the last row has an empty part, but still takes part in the
+// sums.
 template <int kLanes, int kWidth>
 struct RowPart {
   static constexpr int kStep = kLanes * kWidth;
@@ -54,8 +56,9 @@ __device__ RowPart<kLanes, kWidth> part_of_thread(std::int64_t rows, int channel
   return {row, thread % kLanes * kWidth, row < rows ? channels : 0};
 }
 
-// Calls start(std::integral_constant<int, lanes>, width, blocks) with the threads of a row, the
-// width of its packs and the blocks of the grid.
+// Calls start(lanes, width, blocks) to launch a kernel. lanes: std::integral_constant, the number
+// of threads per row. width: std::integral_constant, the number of elements per pack. blocks: the
+// blocks of the grid.
 template <typename T, typename Start>
 void with_rows(std::int64_t rows, int channels, bool vectors, const Start& start) {
   if (rows == 0) return;
