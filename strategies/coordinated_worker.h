@@ -1,7 +1,7 @@
-// The workers of a job with a coordinator: the variable store that they share, whether the
-// variables are on parameter servers or in a shard of this process
-// (central_storage_asynchronous.cc); the workers of parameter servers; and the conversion of the
-// coordinator's messages (ps/wire/messages.fbs).
+// Code for the workers of jobs with a coordinator. This header has the variable store of such
+// workers, for variables on parameter servers and for variables in a shard of this process
+// (central_storage_asynchronous.cc). It has the workers that train with parameter servers. And it
+// converts the coordinator's messages (ps/wire/messages.fbs).
 #pragma once
 
 #include <memory>
@@ -19,25 +19,25 @@
 
 namespace syncopate {
 
-// Connects one worker to the shards that hold its variables. Used by the replica's thread only.
-// Every function throws PeerError when the job has failed.
+// Connects one worker to the shards with its variables. Used by the replica's thread only. Every
+// function throws PeerError if the job has failed.
 class ShardTransport {
  public:
   virtual ~ShardTransport() = default;
-  // Declares a step; the pushes that follow belong to it. The transport adds the batch.
+  // Begins a step: the pushes that follow belong to it. The transport sets step.batch.
   virtual void begin_step(ps::StepInfo step) = 0;
-  // Sends the bucket's gradients, and asks for its next values. The replica's gradients and values
-  // of the bucket are in use until wait_values(bucket) returns.
+  // Sends the bucket's gradients, and requests the bucket's next values. The replica's memory of
+  // this bucket, gradients and values, is in use until wait_values(bucket) returns.
   virtual void push(BucketId bucket) = 0;
   virtual void wait_values(BucketId bucket) = 0;
-  // Call after the last push of a step. Under a synchronous job, waits for the reports of all
-  // workers and returns their sum; else returns nothing.
+  // Called after the last push of a step. In a synchronous job, waits for the reports of all
+  // workers and returns their sum. In other jobs, returns nullopt.
   virtual std::optional<StepReport> finish_step() = 0;
-  // Adds the transport's bytes and waits to the times that the store has measured.
+  // Returns `times`, which the store has measured, with the bytes and waits of the transport added.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
 
-// The transport of a synchronous worker of parameter servers: the client of the servers.
+// The transport of a synchronous worker with parameter servers, over ps::Client.
 class ServedWorker : public ShardTransport {
  public:
   explicit ServedWorker(ps::Client& client) : client_(client) {}
@@ -55,10 +55,11 @@ class ServedWorker : public ShardTransport {
   ps::Client& client_;
 };
 
-// The transport of an asynchronous worker of parameter servers, and its view of the job.
+// The transport of an asynchronous worker with parameter servers; also implements the worker's
+// AsynchronousJob.
 class LeasedWorker final : public ServedWorker, public AsynchronousJob {
  public:
-  // The constructor keeps references: `replica` and `client` outlive the worker.
+  // Keeps references: `replica` and `client` must outlive the worker.
   LeasedWorker(Replica& replica, ps::Client& client, const StrategyOptions& options)
       : ServedWorker(client),
         replica_(replica),
@@ -88,15 +89,15 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
   ps::SampleRange batch_;  // the samples of the current step
 };
 
-// Returns the variables of a worker: one VariableStore over either transport. Values arrive in the
-// replica's arena as answers to the pushes of the step before. For the replica's thread. Replica
-// and transport outlive the store. With options.clip_norm the worker clips its own gradients, and
-// pushes them when all are complete.
+// Returns the VariableStore of a worker, over any ShardTransport. New values arrive in the
+// replica's arena as answers to the pushes of the previous step. With options.clip_norm, the worker
+// clips its own gradients, and pushes them once the gradients of all buckets are complete. Used by
+// the replica's thread. `replica` and `transport` must outlive the store.
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      const StrategyOptions& options);
 
-// Declares the job that `workers` workers train, with its variables divided into these buckets.
-// owners: the server of each bucket; empty: server 0 owns all.
+// Returns the declaration of a job with this number of workers and with the variables divided into
+// these buckets. `owners` has the server of each bucket; if empty, server 0 owns all buckets.
 ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
                                    std::span<const Bucket> buckets, std::span<const int> owners,
                                    int workers);

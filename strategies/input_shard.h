@@ -11,7 +11,8 @@ struct InputShard {
   int first = 0;
   int count = 1;
   int total = 1;
-  // False: the task does not use these tensors of its samples, which may hold any values.
+  // Whether the task uses the inputs and the targets of its samples. Unused tensors may hold any
+  // values.
   bool reads_inputs = true;
   bool reads_targets = true;
 };
@@ -22,7 +23,7 @@ struct BatchShare {
   std::int64_t end = 0;
 };
 
-// The share of replica `replica` in a global batch of `samples`. Each replica gets
+// Returns the share of replica `replica` in a global batch of `samples` samples. Each replica gets
 // ceil(samples / total) samples until none are left, so the last shares may be short or empty.
 // Source: TensorFlow's rule for distributed data sets.
 constexpr BatchShare share_of_replica(std::int64_t samples, int replica, int total) noexcept {

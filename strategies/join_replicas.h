@@ -1,6 +1,6 @@
-// Joins the replicas of a synchronous job: by a collective on the host, and if possible by a device
-// collective that sums gradients on the GPUs. The host's collective then carries only step reports
-// and rare data (initial values, checkpoints, statistics).
+// Joins the replicas of a synchronous job by a collective on the host and, if possible, by a device
+// collective that sums gradients on the GPUs. With a device collective, the host's collective
+// carries only step reports and rare data (initial values, checkpoints, statistics).
 #pragma once
 
 #include <memory>
@@ -17,14 +17,15 @@ namespace syncopate {
 
 struct JoinedReplicas {
   std::vector<std::unique_ptr<Collective>> collectives;  // one per replica of this task
-  // One device collective per local replica. Empty if the host sums gradients or with one replica.
+  // One device collective per local replica. Empty if the host sums gradients, or if the job has
+  // only one replica.
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
   // Whether values, gradients and slots stay on the device.
   bool updates_on_device = false;
-  // One backend per local replica. Empty: the options say which backends the replicas have.
+  // One backend per local replica. If empty, the options choose the backends.
   std::vector<std::unique_ptr<Backend>> backends{};
-  // The gradients of the only local replica, [arena total] f32. Absent: they are behind the step
-  // trailer in the block of its collective.
+  // The gradients of the only local replica, [arena total] f32. If absent, the gradients follow the
+  // step trailer in the block of the replica's collective.
   std::optional<Tensor> gradients{};
 };
 
@@ -33,25 +34,26 @@ enum class SumPlace {
   kNowhere,  // there is one replica
   kHost,
   kOneGpu,  // all replicas are threads of one process and share one GPU
-  kNccl,    // each replica has a GPU of its own
+  kNccl,    // each replica has its own GPU, and NCCL sums
 };
 struct SumChoice {
   SumPlace place = SumPlace::kHost;
-  std::string why_host;  // the reason, if GPUs were expected to sum but cannot
+  std::string why_host;  // why the host sums, if the GPUs were expected to sum and cannot
 };
 
 // The place of a replica: its task, its machine and its device.
 struct ReplicaPlace {
   int task = 0;
   std::string machine;
-  std::string gpu;  // names the GPU within its machine; "": the CPU
+  std::string gpu;  // names the GPU within its machine; "" for a replica on the CPU
 };
 
-// replicas: of the whole job, by rank. Throws UsageError if --collective nccl is impossible.
+// Returns where gradients are summed. `replicas` are all replicas of the job, by rank. Throws
+// UsageError if --collective nccl is impossible.
 SumChoice choose_sums(std::string_view collective, std::span<const ReplicaPlace> replicas);
 
-// Joins the replicas of mirrored and multi-worker-mirrored; every task calls it. Throws DeviceError
-// and what make_collectives() and choose_sums() throw.
+// Joins the replicas of mirrored and multi-worker-mirrored. Every task must call it. Throws
+// DeviceError, and the errors of make_collectives() and choose_sums().
 JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph);
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
-// A job inside one process: its workers are replicas of this process, and the coordinator and the
-// server are objects instead of processes. The rules are the same; there are no sockets. It has no
-// threads. A caller that makes a piece of an update due carries it out, and callers that wait for
-// values help. Used by central_storage_asynchronous.cc.
+// A job with coordinator and server inside one process. The workers are replicas of this process;
+// the coordinator and the server are objects. They follow the same rules as the processes of a job
+// with servers, without sockets. The job has no threads: a caller that makes work on an update due
+// does this work, and callers that wait for values help. Used by central_storage_asynchronous.cc.
 #pragma once
 
 #include <atomic>
@@ -25,9 +25,10 @@
 
 namespace syncopate {
 
-// Thread-safe. Calls that name a worker come from that worker's thread, next_lease() from its
-// reader's thread. Blocking calls have no timeout: a replica that fails aborts the job, which wakes
-// them. In an aborted job every function that trains, waits or asks for work throws PeerError.
+// Thread-safe. A function with the argument `worker` is called by the thread of this worker,
+// next_lease() by the thread that reads its data. Blocking calls have no timeout: a replica that
+// fails aborts the job, which wakes all callers. In an aborted job every function that trains,
+// waits or requests work throws PeerError.
 class LocalJob {
  public:
   // Makes the job's coordinator and server. Throws UsageError for a contradictory declaration.
@@ -37,31 +38,32 @@ class LocalJob {
   // Before begin() and after leave(), the caller may read and write the shard's values and slots.
   ps::Shard& shard() const noexcept { return server_.shard(); }
 
-  // Starts training. Precondition: the shard holds the values that training starts from.
-  // statistics: the running statistics. Throws UsageError if `start` does not fit the data set.
+  // Starts training. Precondition: the shard holds the initial values. `statistics` are the initial
+  // running statistics. Throws UsageError if `start` does not fit the data set.
   void begin(const ps::RunPosition& start, std::span<const float> statistics);
 
-  // Starts to copy the bucket's current values to `values`, [bucket] f32, which is in use until
+  // Starts to copy the bucket's current values to `values`, [bucket] f32. `values` is in use until
   // wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
-  // Declares the step of the pushes that follow. step.state: the worker's running statistics.
+  // Begins a step: the pushes that follow belong to it. step.state has the worker's running
+  // statistics.
   void begin_step(int worker, const ps::StepInfo& step);
-  // Pushes one bucket's gradient; its next values are written to `values`. Both are in use until
-  // wait_values() returns.
+  // Pushes one bucket's gradient. The bucket's next values are written to `values`. `gradient` and
+  // `values` are in use until wait_values() returns.
   void push(int worker, BucketId bucket, std::span<const float> gradient, std::span<float> values);
-  // Returns when the values of the bucket's last read or push have arrived.
+  // Waits until the values of the bucket's last read() or push() have arrived.
   void wait_values(int worker, BucketId bucket);
 
   std::optional<ps::SampleRange> next_lease(int worker);
   ps::wire::JobStatusT status() const;
   std::optional<ps::wire::AssignmentT> next_assignment(int worker);
-  // Waits for the worker's next assignment. Returns nothing when the job is over.
+  // Waits for the worker's next assignment and returns it; nullopt when the job is over.
   std::optional<ps::wire::AssignmentT> wait_assignment(int worker);
-  // Returns a snapshot. Precondition: the worker has an open assignment with this snapshot.
+  // Returns a snapshot. Precondition: the calling worker has an open assignment with this snapshot.
   std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
   void done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules);
   void request_stop(int worker, ps::StopKind kind);
-  // Ends the job: call once, when all workers have trained everything.
+  // Ends the job. Called once, when all workers have trained everything.
   void leave();
   // Wakes all workers that wait; they throw PeerError(reason).
   void abort(std::string_view reason) noexcept;
@@ -71,7 +73,7 @@ class LocalJob {
     bool are_awaited = false;
     std::uint64_t version = 0;
   };
-  // The state of one worker, as far as the coordinator and the shard have answered.
+  // The state of one worker, as set by the answers of the coordinator and the shard.
   struct Worker {
     std::uint32_t incarnation = 0;
     std::uint64_t sequence = 0;  // number of the worker's last step

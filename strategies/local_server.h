@@ -1,6 +1,6 @@
-// The only server of a job that runs in one process: its workers are replicas of this process. It
-// holds a shard in shared memory and carries out the coordinator's messages, without sockets, files
-// or threads. The counterpart for a server process is ps/server/server_duties.h.
+// The server of a job that runs in one process (local_job.h). It holds the job's only shard and
+// carries out the coordinator's messages, without sockets, files or threads.
+// ps/server/server_duties.h does the same for a server process.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace syncopate {
 
-// The job's server. One thread at a time, except for the thread-safe shard. No function blocks.
+// Used by one thread at a time, except the shard, which is thread-safe. No function blocks.
 class LocalServer {
  public:
   // Makes the shard with all values zero. Throws UsageError for a contradictory declaration.
@@ -25,28 +25,31 @@ class LocalServer {
   ps::Shard& shard() const noexcept { return *served_->shard; }
   const ps::wire::DeclarationT& declaration() const noexcept { return served_->declaration; }
 
-  // Starts the shard: call before training begins, when the shard's tensors hold the initial
-  // values. statistics: the running statistics. The shard numbers its updates from `step` + 1.
+  // Starts the shard. Called before training begins, when the shard's tensors hold the initial
+  // values. `statistics` are the initial running statistics. The first update has the number `step`
+  // + 1.
   void begin(std::int64_t step, std::vector<float> statistics);
 
-  // Admits a worker to the shard. sequence: the number of its last push.
+  // Admits a worker to the shard. `sequence` is the number of the worker's last push.
   void join(ps::WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
   ps::wire::HelloT hello() const;
   // Carries out a message that the coordinator sent to the server.
   void on_message(const ps::wire::MessageT& message);
-  // Returns the messages to the coordinator that have accumulated since the last call.
+  // Returns the messages for the coordinator since the last call.
   std::vector<ps::wire::MessageT> take_replies();
-  // Returns whether messages since the last call may have made the shard's work due on any bucket,
-  // such as an update that the shard held back.
+  // Returns whether the messages since the last call may have made work due on any bucket of the
+  // shard, such as an update that the shard held back.
   bool take_due() noexcept;
 
-  // Records that the last push of a step was applied. statistics: the worker's running statistics.
+  // Records that the last push of a step was applied. `statistics` are the worker's running
+  // statistics.
   void trained(ps::WorkerId worker, std::uint64_t sequence, std::int64_t samples,
                std::vector<float> statistics);
-  // Records that one more bucket is copied to the snapshot in progress.
+  // Records that one more bucket has been copied to the snapshot in progress.
   void copied();
-  // Returns the last snapshot; null until it is complete and after the coordinator released it.
+  // Returns the last snapshot; null before it is complete and after the coordinator has released
+  // it.
   std::shared_ptr<const ps::ServedSnapshot> copy() const noexcept { return published_; }
 
  private:

@@ -1,5 +1,6 @@
-// The update of the variables that a replica holds itself: gradients are clipped, and the optimizer
-// changes values and slots, among them the moving average. Used by the stores of such strategies.
+// The update of variables that a replica holds on its own device: clips gradients, and lets the
+// optimizer change the values and slots, including the moving average. Used by the stores of the
+// strategies with such variables.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@ namespace syncopate {
 // Used by the replica's thread only.
 class ReplicaUpdate {
  public:
-  // The slots begin as zeros. `replica` must outlive the object. Throws what make_optimizer()
-  // throws.
+  // The slots begin as zeros. `replica` must outlive the object. Throws the errors of
+  // make_optimizer().
   ReplicaUpdate(Replica& replica, const StrategyOptions& options)
       : replica_(replica),
         slots_(options.optimizer, replica.arena->layout().total()),
@@ -22,8 +23,8 @@ class ReplicaUpdate {
 
   // Called once per step, before the other functions.
   void begin(const UpdateStep& step) noexcept { step_ = step; }
-  // Whether clip() changes gradients. It then must run before the first update of the step, when
-  // the gradients of all buckets are complete.
+  // Returns whether gradients must be clipped. If so, clip() must be called when the gradients of
+  // all buckets are complete and before the first update of the step.
   bool clips() const noexcept { return clip_norm_ > 0.0; }
   void clip() {
     const Span span(replica_.trace, TraceKind::kUpdate);

@@ -1,4 +1,4 @@
-// A strategy of one replica, on a backend that the caller has made.
+// Makes a strategy with one replica, on a backend of the caller.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// backend: null stands for the backend of the options. idle_seconds:
+// If `backend` is null, the options choose the backend. `idle_seconds` implements
 // SynchronousJob::idle_seconds().
 std::unique_ptr<Strategy> make_single_replica(
     const StrategyOptions& options, const Graph& graph, std::unique_ptr<Backend> backend,

@@ -1,5 +1,5 @@
-// The variables of one copy of the network, with the optimizer's slots: what a checkpoint holds,
-// and how one snapshot is restored from another.
+// The variables of one copy of the network, with the optimizer's slots, as a checkpoint holds them;
+// and functions to copy one snapshot to another.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace syncopate {
 
-// Values and optimizer slots in host memory, in the order of the parameter arena. Strategy::
-// snapshot() returns views of live memory: the caller copies them or writes them out before the
-// next step.
+// Values and optimizer slots in host memory, in the order of the parameter arena. The tensors that
+// Strategy::snapshot() returns are the memory that training uses, so the caller must copy or write
+// them before the next step.
 struct Snapshot {
   struct Slot {
     std::string name;  // name of the slot, such as "exp_avg"
@@ -31,14 +31,15 @@ struct Snapshot {
   std::optional<LossScaleState> loss_scale = {};
 };
 
-// Returns the optimizer's slots with their names. tensors: one per slot name of the optimizer.
+// Returns the optimizer's slots with their names. `tensors` has one tensor per slot name of the
+// optimizer.
 std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
                                         std::span<const Tensor> tensors);
 
 // Returns the memory of each slot.
 std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots);
 
-// Returns the moving average of the variables, a slot of the snapshot. Precondition: it has one.
+// Returns the slot that is the moving average of the variables. Precondition: there is such a slot.
 const Tensor& average_of(std::span<const Snapshot::Slot> slots);
 
 // Throws ShapeError unless `saved` has the blocks, shapes and slot names of `live`.
@@ -46,17 +47,17 @@ void check_snapshot(const Snapshot& saved, const Snapshot& live);
 // Copies every block of `saved` into the memory of `live`. Precondition: check_snapshot() passed.
 void copy_snapshot(const Snapshot& saved, const Snapshot& live);
 
-// Writes the average of all replicas' running statistics to `average`, weighted by `weights`. all:
-// the statistics of replica 0, then of replica 1 and so on, average.size() numbers each. Sums in
-// replica order, so that the result has the same bits under every strategy. Precondition: the sum
-// of weights is not 0.
+// Writes the average of all replicas' running statistics to `average`; weights[r] is the weight of
+// replica r. `all` has the statistics of replica 0, then of replica 1 and so on, average.size()
+// numbers for each. The sum is in replica order, so that the result has the same bits under every
+// strategy. Precondition: the sum of weights is not 0.
 void average_running_statistics(std::span<const double> weights, std::span<const float> all,
                                 std::span<float> average);
 
 // An optimizer and the slots of one copy of the variables, in host memory.
 class OptimizerSlots {
  public:
-  // elements: number of elements of the arena. Throws what make_optimizer() throws.
+  // `elements` is the number of elements of the arena. Throws the errors of make_optimizer().
   OptimizerSlots(const OptimizerOptions& options, std::int64_t elements);
 
   const Optimizer& optimizer() const noexcept { return *optimizer_; }

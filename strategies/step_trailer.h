@@ -1,6 +1,6 @@
-// Carries step reports between replicas. A report is stored as f32 elements in front of the
-// gradient block, so that it is summed together with the last bucket. From the blocked times in the
-// reports PeersWait derives how long a replica waited for others.
+// Step reports as f32 elements in front of the gradient block. A report is summed together with the
+// last bucket, and so reaches all replicas without a message of its own. PeersWait computes from
+// the blocked times in the reports how long a replica waited for other replicas.
 #pragma once
 
 #include <algorithm>
@@ -11,38 +11,41 @@
 
 namespace syncopate {
 
-// Length of the trailer, which precedes the arena's first element in every replica's gradient
-// block. Its elements have the arena indices -kTrailerElements to -1.
+// Length of the trailer. The trailer precedes the arena's first element in every replica's gradient
+// block; its elements have the arena indices -kTrailerElements to -1.
 inline constexpr std::int64_t kTrailerElements = 128;
 
-// The largest number of replicas with trailers that can be summed. Numbers are split into digits of
-// 14 bits, which f32 adds without rounding for up to this many replicas.
+// The largest number of replicas in a sum of trailers. Numbers are split into digits of 14 bits;
+// f32 adds such digits without rounding for up to 1,024 replicas.
 inline constexpr int kMostReplicasInStep = 1024;
 
-// Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, the loss is exact to
-// 2^-42 and metrics to 2^-28. A loss or metric that is negative, not finite or too large (2^84 and
-// 2^56) is read back as not finite. A sum of trailers has the least of their blocked_seconds, to
-// within a fifth.
+// Writes a report to `trailer`, [kTrailerElements] f32. Counts below 2^42 are exact, the loss is
+// exact to 2^-42 and metrics to 2^-28. A loss or metric is read back as not finite if it is
+// negative, not finite or too large: from 2^84 on for the loss, from 2^56 on for metrics. The sum
+// of several trailers has the least blocked_seconds of its reports, to within a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
-// Reads the trailer of one replica, or a sum of several. Returns the sum of their reports.
+// Reads the trailer of one replica, or a sum of trailers. Returns the report, or the sum of the
+// reports.
 StepReport read_trailer(std::span<const float> trailer);
 
-// Separates the time a replica waits for other replicas from the time it waits for bytes. In every
-// step, the last replica to join the sum is blocked only while bytes travel. Any longer time that
-// another replica is blocked was spent waiting for that last replica. One thread only.
+// Separates the time for which a replica waits for other replicas from the time for which it waits
+// for bytes. In every step, the last replica to join the sum is blocked only while bytes are
+// transferred. If another replica is blocked for longer, it spends the difference waiting for the
+// last replica. One thread only.
 class PeersWait {
  public:
   // Returns how long this replica was blocked in the last step, to be reported with the next step.
   double blocked_seconds() const noexcept { return blocked_; }
-  // Call when a step has ended. exposed_seconds: CommunicationTimes::exposed_seconds so far.
-  // least_seconds: the least blocked_seconds of all replicas in the step before, which is known
-  // from this step's reports. The last step of a run is therefore not counted.
+  // Must be called when a step has ended. `exposed_seconds` is CommunicationTimes::exposed_seconds
+  // so far. `least_seconds` is the least blocked time of all replicas in the previous step, as this
+  // step's reports say. So the last step of a run is not counted.
   void end_step(double exposed_seconds, double least_seconds) noexcept {
     waited_ += std::max(0.0, blocked_ - least_seconds);
     blocked_ = exposed_seconds - exposed_before_;
     exposed_before_ = exposed_seconds;
   }
-  // Returns the seconds spent waiting for other replicas, up to the step before the last one.
+  // Returns the seconds for which this replica has waited for other replicas, in all steps but the
+  // last.
   double waited_seconds() const noexcept { return waited_; }
 
  private:

@@ -22,12 +22,12 @@
 
 namespace syncopate {
 
-// The training run as the coordinator must know it to hand out batches and to schedule evaluations
-// and checkpoints.
+// What the coordinator must know about the training run to hand out batches and to schedule
+// evaluations and checkpoints.
 struct JobPlan {
   std::string network;  // name of the network, for messages
   std::int64_t dataset_size = 0;
-  // Samples per step: of all workers together in a synchronous job, else of one worker.
+  // Samples per step: of all workers together in a synchronous job, of one worker in other jobs.
   std::int64_t batch_size = 0;
   std::int64_t total_epochs = 0;
   std::optional<std::int64_t> total_steps;  // replaces total_epochs if set
@@ -35,10 +35,11 @@ struct JobPlan {
   std::int64_t eval_every_steps = 0;
   std::int64_t checkpoint_every_steps = 0;
   bool writes_checkpoints = false;
-  bool saves_evaluated = false;  // a checkpoint is written of each snapshot that is evaluated
+  bool saves_evaluated = false;  // write a checkpoint from each snapshot that is evaluated
 };
 
-// Options of --strategy parameter-server; asynchronous central-storage reads plan and agreements.
+// Options of --strategy parameter-server. Asynchronous central-storage uses `plan` and `agreements`
+// too.
 struct ParameterServerOptions {
   ps::CompressionOptions compression;
   ps::PartitionRule partition;
@@ -47,7 +48,7 @@ struct ParameterServerOptions {
   JobPlan plan;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
-  // Whether the user gave --peer-timeout: servers with another timeout are then refused.
+  // Whether the user gave --peer-timeout. Then a server with another timeout is an error.
   bool insists_on_peer_timeout = false;
   // A worker fails when a server has been unreachable for this long.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
@@ -55,13 +56,14 @@ struct ParameterServerOptions {
   std::function<bool()> asked_to_stop;
 };
 
-// Whether each step makes one update from the gradients of all workers. False for asynchronous
-// training, SSP, and synchronous updates that leave out backup workers.
+// Returns whether each step makes one update from the gradients of all workers. False for
+// asynchronous training, SSP, and synchronous updates with backup workers.
 constexpr bool is_synchronous(const ps::ConsistencyOptions& consistency) noexcept {
   return consistency.consistency == ps::Consistency::kSync && consistency.backup_workers == 0;
 }
 
-// Which samples' statistics batch normalization uses: a replica's own, or all of the step.
+// The samples over which batch normalization computes statistics: those of the replica (kLocal), or
+// all samples of the step (kSync).
 enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
 constexpr auto named_values(BatchNormStatistics /*type*/) {
   return std::array{Named{"local", BatchNormStatistics::kLocal},
@@ -69,29 +71,30 @@ constexpr auto named_values(BatchNormStatistics /*type*/) {
 }
 
 struct StrategyOptions {
-  std::string name = "one-device";  // of a row of strategies()
+  std::string name = "one-device";  // name of a row of strategies()
   std::uint64_t seed = 1;
   std::int64_t batch_size_per_replica = 64;  // the largest share of one replica in a step
-  int micro_batches = 1;                     // a replica computes its share in this many parts
+  int micro_batches = 1;  // number of parts in which a replica computes its share
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
   int replicas = 1;  // number of replicas in this task
-  int stages = 2;    // of the replica's network, for pipeline
-  // The nodes behind which pipeline cuts the network (cut_behind()); empty: stages of equal work.
+  int stages = 2;    // number of stages of the network, for pipeline
+  // The nodes behind which pipeline cuts the network (cut_behind()); empty for stages of equal
+  // work.
   std::vector<std::string> cut;
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;
   bool deterministic = false;
-  // CUDA: the file that records the fastest engine for each operation. Empty: engines are chosen
+  // CUDA: the file that records the fastest engine for each operation; empty to choose engines
   // without measuring.
   std::filesystem::path plan_file;
   BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
   std::string collective = "auto";
   Transport transport = Transport::kAuto;
-  Link link;  // emulated limits of this task's TCP connections; the default has none
+  Link link;  // emulated limits of this task's TCP connections; none by default
   OptimizerOptions optimizer;
-  double clip_norm = 0.0;  // largest L2 norm of a step's gradients; 0: any
-  // The other tasks of the job; null: there is only this task. Outlives the strategy.
+  double clip_norm = 0.0;  // largest L2 norm of a step's gradients; 0 for no limit
+  // The tasks of the job; null if this is the only task. Must outlive the strategy.
   Membership* membership = nullptr;
   // Options of the parameter servers, read by parameter-server and central-storage only.
   ps::ConsistencyOptions consistency;

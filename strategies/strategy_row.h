@@ -1,5 +1,5 @@
-// The table behind --strategy: what the rest of the program must know of a strategy before and
-// beside a run. A property of a strategy that code elsewhere depends on is a field here.
+// The table behind --strategy. A row has every property of a strategy on which other code depends,
+// such as help texts and limits, so that this code needs no special cases.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct StrategyRow {
   // The tasks of a job.
   enum class Tasks : std::uint8_t {
     kOne,
-    kStages,       // one task, or one for each stage
+    kStages,       // one task, or one task for each stage
     kMany,         // tasks that sum gradients with one another
     kWithServers,  // workers, and tasks that are parameter servers
   };
@@ -35,41 +35,44 @@ struct StrategyRow {
     kCopies,   // a copy on the device of each replica
     kHost,     // in host memory, shared by the replicas of the task
     kServers,  // on parameter servers
-    kStages,   // each on the stage that uses it
+    kStages,   // each variable on the stage that uses it
   };
 
   std::string_view name;
   std::string_view help;
-  std::string_view title;       // in a table of results, such as "Sync, all-reduce"
-  std::string_view short_name;  // in a sentence, such as "all-reduce"
+  std::string_view title;       // for a table of results, such as "Sync, all-reduce"
+  std::string_view short_name;  // for a sentence, such as "all-reduce"
   Tasks tasks = Tasks::kOne;
   Variables variables = Variables::kDevice;
-  std::array<std::string_view, 4> collectives{};  // of --collective, without auto; "" at the end
-  // Why a task has one replica, and what to do instead; "" if it may have several.
+  // Allowed values of --collective besides auto; unused places are "".
+  std::array<std::string_view, 4> collectives{};
+  // Why a task can have only one replica, and what the user should do instead; "" if a task may
+  // have several replicas.
   std::string_view one_replica = "";
-  // The default of --consistency. Only strategies that share variables have others.
+  // The default of --consistency. Only strategies with shared variables support other values.
   ps::Consistency consistency = ps::Consistency::kSync;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, const Graph&) = nullptr;
 
   bool has_servers() const { return variables == Variables::kServers; }
   bool has_stages() const { return variables == Variables::kStages; }
-  // Whether replicas share variables, so that they may be asynchronous.
+  // Returns whether replicas share variables, which allows asynchronous training.
   bool shares_variables() const { return has_servers() || variables == Variables::kHost; }
-  // Whether tasks sum gradients with one another or over servers, and so must meet.
+  // Returns whether tasks must meet, because they sum gradients with each other or through servers.
   bool needs_other_tasks() const { return tasks == Tasks::kMany || tasks == Tasks::kWithServers; }
   bool has_replicas() const { return one_replica.empty(); }
-  // Whether all replicas of a job are in one task.
+  // Returns whether the job has one task, which may have several replicas.
   bool has_replicas_of_one_task() const { return tasks == Tasks::kOne && has_replicas(); }
-  // Whether the job never has more than one worker.
+  // Returns whether the job always has exactly one worker.
   bool is_alone() const { return tasks == Tasks::kOne && !has_replicas(); }
-  // Whether a job of this number of tasks may use a value of --collective.
+  // Returns whether a job with this number of tasks may use this value of --collective.
   bool takes_collective(std::string_view collective, int number_of_tasks) const;
 };
 std::span<const StrategyRow> strategies() noexcept;
 
-// Returns the row of a name; null for an unknown one.
+// Returns the row with this name; null for an unknown name.
 const StrategyRow* find_strategy(std::string_view name) noexcept;
-// Returns the row of options.name. Throws UsageError for an unknown name, listing the known ones.
+// Returns the row with the name options.name. Throws UsageError for an unknown name, with a list of
+// the known names.
 const StrategyRow& row_of(const StrategyOptions& options);
 
 }  // namespace syncopate

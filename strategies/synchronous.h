@@ -1,6 +1,6 @@
-// The base of the synchronous strategies: replicas, one thread each, joined by a collective, with
-// equal values at the end of every step. one_device.cc, mirrored.cc and central_storage.cc add how
-// a step's gradients become an update.
+// The base class of the synchronous strategies. The replicas run on one thread each, are joined by
+// a collective, and have equal values at the end of every step. The derived classes in
+// one_device.cc, mirrored.cc and central_storage.cc define how a step's gradients become an update.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   void for_each_replica(const std::function<void(Replica&)>& task) override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  // Compares a hash of all replicas' initial values. Throws PeerError naming one that differs.
+  // Compares a hash of all replicas' initial values. Throws PeerError, which names a replica with
+  // other values.
   void begin(const ps::RunPosition& start) override;
   void leave() override;
   void fail(std::string_view reason, bool ends_job) noexcept override;
@@ -41,9 +42,9 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   Tensor average(const Replica& replica) override;
 
  protected:
-  // Builds each replica but for Replica::variables, which the derived class adds: device, blocks,
-  // initial values, training model. shared_values: one block that all replicas use; null: each
-  // replica has its own.
+  // Builds each replica: device, memory blocks, initial values and training model. The derived
+  // class sets Replica::variables. `shared_values` is one block of values that all replicas use;
+  // null if each replica has its own block.
   SynchronousStrategy(const StrategyOptions& options, const Graph& graph, JoinedReplicas joined,
                       const Tensor* shared_values);
 
@@ -55,7 +56,7 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   int first_rank() const noexcept { return replicas_.front().collective->rank(); }
 
  private:
-  // Returns a task's name in the membership's form, "rank 2 (host b, pid 77)".
+  // Returns the name of this task as the membership writes it, such as "rank 2 (host b, pid 77)".
   std::string own_name() const;
   void build(Replica& replica, const Tensor* shared_values,
              const std::optional<Tensor>& own_gradients);
@@ -73,8 +74,8 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   ThreadTeam team_;
 };
 
-// The options of a collective between the strategy's replicas. Its blocks hold the network's
-// gradients and the step trailer.
+// Returns the options of a collective between the strategy's replicas. The collective's blocks hold
+// the step trailer and the network's gradients.
 CollectiveOptions collective_options(const StrategyOptions& options, const Graph& graph);
 
 }  // namespace syncopate

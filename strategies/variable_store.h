@@ -1,5 +1,5 @@
-// Strategies differ in three verbs: pull, push, commit. Every replica has one store, used by the
-// replica's thread only.
+// The three operations in which strategies differ: pull, push and commit. Every replica has one
+// store, which only the replica's thread uses.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace syncopate {
 
-// What a replica reports about its step. The report travels with the gradients, so that all
-// replicas of a synchronous job learn the sum of all reports at the same step.
+// What a replica reports about its step. The report is sent with the gradients, so that all
+// replicas of a synchronous job get the sum of all reports at the same step.
 struct StepReport {
   Scores scores;         // sums over the samples of the step
   ps::StopCounts stops;  // number of tasks that were asked to stop
-  // Seconds this replica was blocked on communication in the previous step. In a sum of reports:
-  // the least of all replicas. Set by the store.
+  // Seconds for which communication blocked this replica in the previous step. A sum of reports has
+  // the least value of all replicas. Set by the store.
   double blocked_seconds = 0.0;
 
   // Adds the numbers of another replica's report to this one.
@@ -33,16 +33,18 @@ class VariableStore {
  public:
   virtual ~VariableStore() = default;
   // Starts to fetch the variables' values for this step. `update` has the learning rate and the
-  // number of the step's update; a bucket may be updated with them before the last one is pushed.
+  // number of the step's update. They are needed here because a bucket may be updated before the
+  // step's last bucket is pushed.
   virtual void pull(const UpdateStep& update) = 0;
-  // Returns when the bucket's values may be read, after a pull.
+  // Waits until the bucket's values of the last pull() may be read.
   virtual void wait_values(BucketId bucket) = 0;
-  // Called once per bucket, in the order of buckets, as soon as its gradients are complete. May
-  // start to send them; must not block for long. Every push of a step has the same report.
+  // Called once per bucket, in the order of buckets, as soon as the bucket's gradients are
+  // complete. May start to send the gradients; must not block for long. Every push of a step has
+  // the same report.
   virtual void push(BucketId bucket, const StepReport& report) = 0;
-  // Commits the step: returns when every push of the step is summed and applied, as far as the
-  // strategy promises. Returns the sum of the reports of all replicas under a synchronous job, else
-  // this replica's own. Throws PeerError.
+  // Commits the step. Waits until the pushes of the step are summed and applied; asynchronous
+  // strategies may return earlier. Returns the sum of the reports of all replicas in a synchronous
+  // job, and this replica's report in other jobs. Throws PeerError.
   virtual StepReport commit() = 0;
   virtual CommunicationTimes times() const = 0;
 };

@@ -37,9 +37,9 @@ class Context {
   std::atomic<std::uint64_t> names_ = 0;
 };
 
-// Returns how many I/O threads serve a shard's data on a machine with this number of CPUs. There is
-// at most one I/O thread for two CPUs; a thread moves about 3 GB/s. The other CPUs are left for
-// updates and training.
+// Returns how many I/O threads serve a shard's data on a machine with this number of CPUs: half as
+// many as CPUs, within limits. A thread moves about 3 GB/s. The other CPUs are left for updates and
+// training.
 int io_threads_for(int cpus) noexcept;
 
 // Returns a frame that owns a copy of the bytes.

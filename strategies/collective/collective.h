@@ -1,12 +1,12 @@
-// Sums and copies between the replicas of a job. There is one Collective per rank, and a rank is a
-// replica: a thread of this process or of another one. Every rank calls the same operations in the
-// same order and gets the same bits.
+// Sums and copies between the replicas of a job. A rank is a replica, which is a thread of this
+// process or of another process. There is one Collective per rank. Every rank calls the same
+// operations in the same order and gets the same bits.
 //
-// The order of additions depends only on the element's index in the arena and on the number of
-// ranks, n: block b of kBlockElements elements is summed from rank (b + 1) mod n onwards, one rank
-// after the other, and bf16 is rounded after each addition. Therefore `local`, `ring` and the
-// shard's sum agree bit for bit, whatever the buckets, the transport or the timing. `mpi` promises
-// only that every rank gets the same bits.
+// The order of additions depends only on the element's index in the arena and on the number n of
+// ranks. For block b of kBlockElements elements the sum starts at rank (b + 1) mod n and continues
+// in the order of ranks. bf16 is rounded after each addition. Therefore `local`, `ring` and the
+// shard's sum agree bit for bit for any buckets, transport and timing. `mpi` promises only that
+// every rank gets the same bits.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +21,18 @@
 
 namespace syncopate {
 
-// Identifies a started all-reduce when Collective::wait() is called.
+// Identifies a started all-reduce, for Collective::wait().
 using WorkId = std::uint64_t;
 
 // Wall-clock times of one rank since the collective was made.
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // time while an all-reduce was in progress
   double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()
-  // The part of exposed_seconds that was spent waiting for slower replicas, not for data. Absent
-  // when the collective cannot tell.
+  // The part of exposed_seconds in which the caller waited for slower replicas, not for data.
+  // Absent if the collective does not measure it.
   std::optional<double> peers_wait_seconds;
-  // Bytes exchanged with other processes. Absent when they are not counted, as in shared memory.
+  // Bytes exchanged with other processes. Absent if the collective does not count them, such as in
+  // shared memory.
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
 };
@@ -43,26 +44,27 @@ class Collective {
 
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  // This rank's gradient block, [elements] f32. Tensors within it are reduced without a copy.
+  // This rank's gradient block, [elements] f32. Tensors inside the block are reduced without a
+  // copy.
   virtual const Tensor& block() const noexcept = 0;
 
-  // Starts to sum the tensor over all ranks, in place. f32 or bf16, in host memory; its first
-  // element is element `index` of the arena. The tensor must not be used until wait() returns. Up
-  // to 256 all-reduces may be in progress. Throws PeerError.
+  // Starts to sum the tensor over all ranks, in place. The tensor is f32 or bf16, in host memory;
+  // its first element is element `index` of the arena. The tensor must not be used until wait()
+  // returns. Up to 256 all-reduces may be in progress. Throws PeerError.
   virtual WorkId all_reduce(const Tensor& tensor, std::int64_t index) = 0;
-  // Returns when this rank's tensor contains the sum. Throws PeerError when a rank died, or when a
-  // rank did not arrive within the timeout; the message names that rank.
+  // Waits until this rank's tensor contains the sum. Throws PeerError if a rank has died, or has
+  // not called the same operation within the timeout; the message names the rank.
   virtual void wait(WorkId work) = 0;
 
   // All-gather: stores the bytes of rank r at all[r * mine.size() ..], at most kMostGatheredBytes
   // per rank. Blocking; all-reduces may be in progress. Throws PeerError.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Broadcast: copies the root's bytes to all ranks; any length that is equal on all ranks.
+  // Broadcast: copies the bytes of rank `root` to all ranks. The length must be equal on all ranks.
   // Blocking. Throws PeerError.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
-  // Ends the collective: every call that waits, now or later, throws PeerError(reason). From any
-  // thread.
+  // Ends the collective: every call that waits, now or later, throws PeerError(reason). Any thread
+  // may call it.
   virtual void abort(std::string_view reason) noexcept = 0;
 
   virtual CommunicationTimes times() const noexcept = 0;
@@ -70,8 +72,8 @@ class Collective {
   static constexpr std::size_t kMostGatheredBytes = std::size_t{64} << 10;
 };
 
-// The argument checks of the collectives that have a communication thread. They throw ShapeError
-// with what was expected.
+// The argument checks of the collectives that have a communication thread. They throw ShapeError;
+// the message says what was expected.
 void check_all_reduce(const Tensor& tensor);
 void check_all_gather(std::span<const std::byte> mine, std::span<std::byte> all, int size);
 void check_broadcast(int root, int size);

@@ -17,8 +17,8 @@
 
 namespace syncopate {
 
-// The transport of --collective ring. kAuto is shared memory if all tasks run on one host, else
-// TCP.
+// The transport of --collective ring. kAuto uses shared memory if all tasks run on one host, and
+// TCP otherwise.
 enum class Transport : std::uint8_t { kAuto, kTcp, kShm };
 constexpr auto named_values(Transport /*type*/) {
   return std::array{Named{"auto", Transport::kAuto}, Named{"tcp", Transport::kTcp},
@@ -29,10 +29,10 @@ struct CollectiveOptions {
   std::string name = "auto";  // a row of collectives(), or auto
   int num_local_ranks = 1;
   std::int64_t block_elements = 0;  // number of elements of each rank's gradient block
-  // The longest wait for ranks that are alive. It includes the time that the chief takes to write a
+  // The longest wait for ranks that are alive. It must be longer than the chief takes to write a
   // checkpoint.
   std::chrono::seconds timeout{600};
-  // The membership; null for a task without other tasks. Must outlive the collectives.
+  // The membership; null if this is the only task of the job. Must outlive the collectives.
   Membership* membership = nullptr;
   Transport transport = Transport::kAuto;
   Link link;  // the emulated network link of this task, used by the ring over TCP
@@ -46,22 +46,23 @@ struct CollectiveRow {
 };
 std::span<const CollectiveRow> collectives() noexcept;
 
-// Makes the collectives of the named row. "auto" is `local` for a task without other tasks, else
-// `ring`; "nccl" makes the same as "auto", since NCCL sums gradients beside the collective
-// (strategies/join_replicas.h). Throws UsageError for an unknown name, and UnavailableError with
-// what to install for a collective that this build lacks.
+// Makes the collectives of the row options.name. "auto" is `local` for a job with one task, and
+// `ring` for other jobs. "nccl" is the same as "auto", because NCCL is used in addition to a
+// collective, to sum gradients (strategies/join_replicas.h). Throws UsageError for an unknown name.
+// Throws UnavailableError, which says what to install, for a collective that this build lacks.
 std::vector<std::unique_ptr<Collective>> make_collectives(const CollectiveOptions& options);
 
-// In shared_memory.cc: collectives of replicas that are threads of one process.
+// Makes collectives for replicas that are threads of one process. Defined in shared_memory.cc.
 std::vector<std::unique_ptr<Collective>> make_local_collectives(const CollectiveOptions& options);
-// In shared_memory.cc: the tasks map a segment that contains all gradient blocks. Empty on every
-// task when they cannot map one. There must be several tasks.
+// Makes collectives of several tasks, which map one segment with all gradient blocks. Returns an
+// empty vector on every task if the tasks cannot map one segment. Precondition: the job has several
+// tasks. Defined in shared_memory.cc.
 std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
     const CollectiveOptions& options);
-// In ring_collective.cc: a ring all-reduce over TCP.
+// Makes collectives with a ring all-reduce over TCP. Defined in ring_collective.cc.
 std::vector<std::unique_ptr<Collective>> make_tcp_ring_collectives(
     const CollectiveOptions& options);
-// In mpi.cc, or mpi_absent.cc: collectives that call MPI.
+// Makes collectives that call MPI. Defined in mpi.cc, or in mpi_absent.cc for builds without MPI.
 std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOptions& options);
 
 }  // namespace syncopate

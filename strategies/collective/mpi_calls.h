@@ -1,50 +1,52 @@
-// The calls of MPI that the program makes, as a table. The module libsyncopate_mpi.so fills it in
-// and is the only file that is linked with MPI, so that the program starts where there is none.
+// The MPI functions that the program calls, as a table of function pointers. The module
+// libsyncopate_mpi.so fills in the table. Only this module is linked with MPI, so the program also
+// starts on machines without MPI.
 #pragma once
 
 #include <cstdint>
 
 namespace syncopate {
 
-// The functions with an int result return MPI's error code; 0: success. A handle stands for a
-// handle of MPI, which is a pointer or a number; 0: none.
+// Functions with the result int return MPI's error code, 0 for success, except rank() and size(). A
+// Handle holds a handle of MPI, which is a pointer or a number; 0 stands for no handle.
 struct MpiCalls {
   using Handle = std::intptr_t;
 
-  // Initializes MPI so that errors are returned. has_threads: whether one thread after the other
-  // may call it (MPI_THREAD_SERIALIZED).
+  // Initializes MPI in the mode in which its functions return errors. Sets `has_threads` to whether
+  // different threads may call MPI, one at a time (MPI_THREAD_SERIALIZED).
   int (*init)(bool* has_threads);
   bool (*is_initialized)();
   int (*finalize)();
   void (*abort)(int exit_code);  // ends all processes of the job
   int (*rank)();
   int (*size)();
-  // Write a text that ends with 0, of at most `size` bytes.
+  // Write a text that ends with a zero byte, at most `size` bytes.
   void (*error_text)(int code, char* text, int size);
   void (*library_version)(char* text, int size);
   int (*broadcast)(char* bytes, int size);  // from rank 0; blocks
-  // Create and free a communicator of all ranks, and a reduction that adds 16-bit elements with
-  // `add`.
+  // Create and free a communicator of all ranks. Create and free a reduction, which adds 16-bit
+  // elements with `add`.
   int (*make_communicator)(Handle* communicator);
   void (*free_communicator)(Handle communicator);
   int (*make_sum)(void (*add)(void* addend, void* into, int count), Handle* sum);
   void (*free_sum)(Handle sum);
-  // Start an operation, which test() ends. sum: of 16-bit elements; 0: of f32.
+  // Start an operation, and set `request` for test(). `sum` is a reduction of make_sum() for 16-bit
+  // elements, or 0 to add f32.
   int (*start_all_reduce)(void* values, int count, Handle sum, Handle communicator,
                           Handle* request);
   int (*start_all_gather)(const void* mine, int bytes_of_each, void* all, Handle communicator,
                           Handle* request);
   int (*start_broadcast)(void* bytes, int size, int root, Handle communicator, Handle* request);
-  // Sets `request` to 0 when the operation has ended.
+  // Checks whether the operation has ended; if so, sets `request` to 0.
   int (*test)(Handle* request, bool* has_ended);
 };
 
 // Loads the module from the run path of the program, or from LD_LIBRARY_PATH, and keeps it loaded
-// until the process ends. Throws UnavailableError when the module or the MPI library is missing.
+// until the process ends. Throws UnavailableError if the module or the MPI library is missing.
 const MpiCalls& mpi_calls();
 
-// The only function that the module exports, named kMpiModuleSymbol. The number changes with the
-// table.
+// The only function that the module exports; its name is kMpiModuleSymbol. The number in the name
+// is increased when the table changes.
 using MpiModuleEntry = const MpiCalls*();
 inline constexpr const char* kMpiModuleFile = "libsyncopate_mpi.so";
 inline constexpr const char* kMpiModuleSymbol = "syncopate_mpi_calls_1";

@@ -9,32 +9,32 @@
 
 namespace syncopate {
 
-// The limit on the start of MPI, which waits for all ranks and cannot be interrupted.
+// The timeout of MPI's initialization, which waits for all ranks and cannot be interrupted.
 struct MpiStartLimit {
-  std::chrono::milliseconds timeout{0};  // 0: no limit
-  // Called on another thread, with an error message, when the timeout has passed; it ends the
+  std::chrono::milliseconds timeout{0};  // 0 for no limit
+  // Called on another thread, with an error message, when the timeout has passed. Must end the
   // process.
   std::function<void(const std::string& line)> end_process;
 };
 
 class MpiSession {
  public:
-  // Initializes MPI. Throws UnavailableError when MPI cannot be loaded, DeviceError when it does
-  // not start or has no support for threads.
+  // Initializes MPI. Throws UnavailableError if MPI cannot be loaded. Throws DeviceError if MPI
+  // does not start, or does not support threads.
   explicit MpiSession(MpiStartLimit limit = {});
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Returns rank 0's text, of at most 64 KB, on every rank. Every rank calls this before
+  // Returns the text of rank 0, at most 64 KB, on every rank. Every rank must call it, before
   // make_mpi_collectives(). Throws DeviceError.
   std::string broadcast(const std::string& text);
-  // Calls MPI_Finalize after a successful run, which waits for the other processes. The collectives
-  // must have been destroyed.
+  // Calls MPI_Finalize, which waits for the other processes. Called after a successful run, when
+  // the collectives have been destroyed.
   void close();
-  // Calls MPI_Abort after a failure, which ends this process and all others of the job with this
-  // exit code.
+  // Calls MPI_Abort, which ends all processes of the job with this exit code. Called after a
+  // failure.
   void abort(int exit_code) noexcept;
 
  private:
@@ -43,8 +43,8 @@ class MpiSession {
   int size_ = 1;
 };
 
-// The name of the loaded MPI library, "Open MPI v4.1.4". Throws UnavailableError when MPI cannot be
-// loaded.
+// Returns the name of the loaded MPI library, such as "Open MPI v4.1.4". Throws UnavailableError if
+// MPI cannot be loaded.
 std::string mpi_library();
 
 }  // namespace syncopate

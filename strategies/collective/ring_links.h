@@ -1,4 +1,4 @@
-// Connects the ranks of the TCP ring: every rank to the next one, by two connections. Called once
+// Connects the ranks of the TCP ring: every rank to the next rank, by two connections. Called once
 // at the start.
 #pragma once
 
@@ -24,14 +24,14 @@ struct Ring {
   int size = 1;                  // number of ranks
   int first_rank = 0;            // rank of this task's first replica
   std::vector<RingLinks> links;  // per local rank; without sockets when size is 1
-  // Forwards connections from other tasks through the emulated link; null when that has no limits.
-  // Must live as long as the connections.
+  // Forwards connections from other tasks through the emulated link; null if the link has no
+  // limits. Must live as long as the connections.
   std::shared_ptr<LinkForwarder> forwarder;
 };
 
-// Connects the ring on every task. A connection that does not prove the job's nonce is rejected
-// with a warning. Throws PeerError when a task does not connect in time, or when the membership
-// reports a failure.
+// Connects the ring. Every task must call it. Rejects, with a warning, a connection that does not
+// prove that it knows the job's nonce. Throws PeerError if a task does not connect in time, or if
+// the membership reports a failure.
 Ring connect_ring(const CollectiveOptions& options);
 
 }  // namespace syncopate

@@ -1,6 +1,6 @@
-// Small blocking operations on a second pair of ring connections: all-gather, broadcast, and the
-// reason why a rank gave up. A reason is passed along the ring, so that all ranks can name the rank
-// that did not arrive.
+// Small blocking operations over the second pair of ring connections: all-gather, broadcast, and
+// the reason why a rank gave up. The ranks forward such a reason along the ring, so that every rank
+// can name the rank that was late.
 #pragma once
 
 #include <cstddef>
@@ -17,31 +17,33 @@
 
 namespace syncopate {
 
-// Thrown when the wait for the previous rank exceeds the timeout; caught inside the ring's files.
+// Thrown when the wait for the previous rank exceeds the timeout. Only the ring's source files
+// throw and catch it.
 struct LateRank {
   std::string what;  // name of the operation
-  // True if data of the operation came from the previous rank, which then waits for another rank.
+  // True if the previous rank has sent data of the operation. The late rank is then further back in
+  // the ring.
   bool previous_has_started = false;
 };
 
-// All-gather, broadcast and reasons of one rank. One thread only: the caller's.
+// All-gather, broadcast and reasons of one rank. Used by the caller's thread only.
 class RingMessages {
  public:
   RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
 
   // These functions do the same as the functions of Collective with these names. They throw
-  // PeerError when `abort_reason` is set or the ranks call different operations, LinkClosed, and
-  // LateRank at the deadline.
+  // PeerError if `abort_reason` is set or the ranks call different operations, LinkClosed if a
+  // connection is closed, and LateRank at the deadline.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   const AbortReason& abort_reason, const Deadline& deadline);
   void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,
                  const Deadline& deadline);
 
-  // Sends the next rank the reason why this rank gives up, without blocking, and closes the
-  // connection to it. Only the first call has an effect.
+  // Sends the next rank the reason why this rank gives up, and closes the connection to the next
+  // rank. Does not block. Only the first call has an effect.
   void send_reason(std::string_view reason) noexcept;
-  // Waits for a reason from the previous rank and skips other messages. Returns nothing when none
-  // comes before the deadline or before `abort_reason` is set.
+  // Waits for a reason from the previous rank, skips other messages, and returns the reason.
+  // Returns nullopt if no reason comes before the deadline, or before `abort_reason` is set.
   std::optional<std::string> await_reason(const AbortReason& abort_reason,
                                           const Deadline& deadline);
 
@@ -50,12 +52,12 @@ class RingMessages {
     std::uint32_t magic = 0x4D6E6952;  // the ASCII text "RinM"
     std::uint32_t kind = 0;
     std::uint64_t sequence = 0;
-    std::uint64_t root = 0;           // the rank that a broadcast comes from
-    std::uint64_t total_bytes = 0;    // length of the operation; of one rank's part for all_gather
+    std::uint64_t root = 0;         // the rank from which a broadcast comes
+    std::uint64_t total_bytes = 0;  // length of a broadcast, or of one rank's part of an all-gather
     std::uint64_t message_bytes = 0;  // length of this message's body
   };
-  // The messages of one direction. Message i carries part `first + step * i`, modulo num_parts, of
-  // one block of memory.
+  // The messages of one direction. The memory is divided into num_parts parts; message i carries
+  // part (first + step * i) modulo num_parts.
   struct MessageSequence {
     std::span<std::byte> memory;
     std::size_t part_bytes = 0;
@@ -67,7 +69,7 @@ class RingMessages {
   };
   // A blocking operation as this rank sees it: what it sends and what it receives.
   struct Operation {
-    Header header;  // its message_bytes are set per message
+    Header header;  // message_bytes is set for each message
     MessageSequence send;
     MessageSequence receive;
     // Message i may be sent when i + 1 - head_start messages have been received.

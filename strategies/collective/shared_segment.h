@@ -1,7 +1,7 @@
-// A memory segment that the tasks of one host map together. Rank 0's task creates it and hands its
-// file descriptor to the other tasks over a Unix-domain socket. So a killed job leaves no named
+// A memory segment that all tasks on one host map. The task of rank 0 creates the segment and sends
+// its file descriptor to the other tasks over a Unix-domain socket. So a killed job leaves no named
 // segment behind, the size limit of /dev/shm does not apply, and a task that receives the
-// descriptor certainly runs on the same host.
+// descriptor is certainly on the same host.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,12 @@ struct SharedSegment {
   std::vector<Tensor> blocks;  // by rank, each a vector of f32
 };
 
-// Maps the segment; every task calls it. Returns null on every task unless all tasks can map one
-// segment. The memory of this task's ranks is zeroed and reserved. header_bytes: a common area at
-// the beginning of the segment. block_elements: by rank. timeout: for the other tasks, counted from
-// when all have called. Throws PeerError; UsageError on every task when the tasks' networks differ
-// in size; OutOfMemoryError when the machine has not enough memory.
+// Maps the segment. Every task must call it. Returns null on every task unless all tasks can map
+// one segment. Zeroes and reserves the memory of this task's ranks. The segment begins with a
+// common area of `header_bytes`; then comes a block of block_elements[r] elements for each rank r.
+// `timeout` limits the wait for the other tasks after all tasks have called the function. Throws
+// PeerError. Throws UsageError on every task if the tasks' networks differ in size. Throws
+// OutOfMemoryError if the machine does not have enough memory.
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
                                              std::span<const std::int64_t> block_elements,
                                              std::chrono::nanoseconds timeout);

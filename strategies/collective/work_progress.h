@@ -1,5 +1,6 @@
-// What a caller and the communication thread of a collective share: how many all-reduces have
-// ended, why the collective was aborted, and how long all-reduces were in progress.
+// The state that the caller and the communication thread of a collective share: how many
+// all-reduces have ended, why the collective was aborted, and how long all-reduces were in
+// progress.
 #pragma once
 
 #include <atomic>
@@ -15,21 +16,21 @@
 
 namespace syncopate {
 
-// How often a communication thread tries to move bytes before it sleeps in poll(): for about 20 us,
-// because waking a sleeping core takes 10 to 25 us.
+// How often a communication thread tries to move bytes before it sleeps in poll(). The attempts
+// take about 20 us, because waking a sleeping core takes 10 to 25 us.
 inline constexpr int kIdleAttempts = 30;
 
-// The reason why a collective was aborted. The first reason is kept, and every wait that begins
-// after it or is interrupted by it throws it. Thread-safe.
+// The reason why a collective was aborted. Only the first reason is stored. Every wait that begins
+// later, or that the abort interrupts, throws PeerError with this reason. Thread-safe.
 class AbortReason {
  public:
-  // Sets the reason why the collective is aborted, unless one is set already.
+  // Sets the reason, unless a reason is set already.
   void set(std::string_view reason) noexcept;
   bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
   std::string text() const;
-  // Throws PeerError(text()) when a reason to abort the collective is set.
+  // Throws PeerError(text()) if a reason is set.
   void throw_if_set() const;
-  // Becomes readable when a reason to abort is set, for poll(2).
+  // Returns a descriptor for poll(2) that becomes readable when a reason is set.
   int descriptor() const noexcept { return event_.descriptor(); }
 
  private:
@@ -40,27 +41,29 @@ class AbortReason {
 };
 
 // Counts ended all-reduces, which end in the order of their submission. The communication thread
-// increments the count and the caller waits for it.
+// increases the count, and the caller waits for a value of it.
 class WorkProgress {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Outcome : std::uint8_t { kEnded, kAborted, kLate };
 
-  // Waits until `works` all-reduces have ended, until abort() or until the deadline. For the
-  // caller's thread.
+  // Waits until `works` all-reduces have ended, abort() is called or the deadline passes. Called by
+  // the caller's thread.
   Outcome wait(std::uint64_t works, const Deadline& deadline) const;
 
   // Records that `works` of the `submitted` all-reduces have ended. `begun` is the submission time
-  // of the first one that had not ended at the last call. Called by the communication thread.
+  // of the first all-reduce that had not ended at the previous call. Called by the communication
+  // thread.
   void end(std::uint64_t works, std::uint64_t submitted, Clock::time_point begun);
 
-  // Any thread may call the functions below.
+  // Any thread may call the functions from here on.
   std::uint64_t ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
-  // Wakes the caller because of a failure. Its reason must have been stored before.
+  // Wakes the caller because of a failure. The reason must have been stored in an AbortReason
+  // before.
   void abort() noexcept;
-  // The total time during which at least one all-reduce was submitted and had not ended, up to the
-  // last moment when none was left.
+  // Returns the total time during which at least one all-reduce was in progress. A period that has
+  // not ended yet is not included.
   std::chrono::nanoseconds under_way() const noexcept;
 
  private:
@@ -68,10 +71,11 @@ class WorkProgress {
 
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<bool> aborted_{false};
-  std::atomic<std::uint32_t> changes_{0};  // the futex that the caller sleeps on
+  std::atomic<std::uint32_t> changes_{0};  // the futex on which the caller sleeps
   std::atomic<std::int64_t> under_way_nanoseconds_{0};
-  // Used by the communication thread: the current period with all-reduces in progress began at
-  // period_begun_, or if there is none, the last one ended at period_ended_.
+  // Used by the communication thread. A period is a time with all-reduces in progress. The current
+  // period began at period_begun_; if there is no current period, the last period ended at
+  // period_ended_.
   bool is_under_way_ = false;
   Clock::time_point period_begun_;
   Clock::time_point period_ended_;
@@ -82,7 +86,7 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Counts its own lifetime as exposed time: the caller waits for communication.
+  // Adds its own lifetime to the exposed time, in which the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}
@@ -95,8 +99,8 @@ class Stopwatch {
     Clock::time_point begun_;
   };
 
-  // Measures a blocking operation: its own lifetime counts as exposed time, and, unless an
-  // all-reduce is in progress, as time of communication.
+  // Measures a blocking operation. Adds its own lifetime to the exposed time and, unless an
+  // all-reduce is in progress, to the time of communication.
   class Blocking {
    public:
     explicit Blocking(Stopwatch& watch)
@@ -115,8 +119,8 @@ class Stopwatch {
     bool begins_;
   };
 
-  // begin() is called with every operation and starts the time of communication unless it runs.
-  // end() is called when the last operation in progress ends.
+  // begin() must be called for every operation. It starts the time of communication, unless it is
+  // already running. end() must be called when the last operation in progress has ended.
   void begin() {
     if (under_way_) return;
     under_way_ = true;

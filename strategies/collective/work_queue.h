@@ -1,7 +1,7 @@
-// A queue of jobs for ranks that share memory, be they threads or processes. Every rank posts each
-// job. Once all ranks have posted a job, any rank that has time claims the next piece of it, until
-// no piece is left. So while there is work to do, no rank waits for a thread that the scheduler has
-// suspended. The user of the queue decides what a piece is (shared_memory.cc).
+// A queue of jobs for ranks that share memory; ranks are threads or processes. Every rank posts
+// every job. Once all ranks have posted a job, any rank that is free claims the next piece of the
+// job, until no piece is left. So while there is work to do, no rank waits for a thread that the
+// scheduler has suspended. The user of the queue (shared_memory.cc) defines what a piece is.
 #pragma once
 
 #include <array>
@@ -20,12 +20,13 @@ namespace syncopate {
 // queue.
 class WorkQueue {
  public:
-  static constexpr std::size_t kMaxJobs = 256;                         // posted and not ended jobs
-  static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;  // of a rank in all_gather()
+  static constexpr std::size_t kMaxJobs = 256;  // most jobs that are posted and not ended
+  // Most bytes of a rank in all_gather().
+  static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
 
   static std::size_t size_bytes(int num_ranks) noexcept;
-  // Makes a view of the queue in `memory`: size_bytes(num_ranks) bytes, aligned to 64, zeroed
-  // before the first view is made. The memory must outlive the view.
+  // Makes a view of the queue in `memory`, which has size_bytes(num_ranks) bytes, is aligned to 64
+  // bytes, and must be zeroed before the first view is made. The memory must outlive the view.
   WorkQueue(std::byte* memory, int num_ranks) noexcept;
 
   int num_ranks() const noexcept { return num_ranks_; }
@@ -39,18 +40,20 @@ class WorkQueue {
  private:
   friend class WorkQueueRank;
 
-  // Each of these structures fills cache lines of its own, so that writers do not share one.
+  // Each of these structures has its own cache lines, so that different writers do not share a
+  // cache line.
   struct alignas(64) RankState {
     std::atomic<std::uint64_t> posted_jobs;
     std::atomic<std::uint64_t> posted_messages;
   };
   struct alignas(64) JobState {
-    // The number of the job + 1 in the high half, the job's next unclaimed piece in the low half.
+    // The high half is the number of the job + 1, the low half the job's next unclaimed piece.
     std::atomic<std::uint64_t> claimed;
-    std::atomic<std::uint64_t> finished;  // pieces, of all jobs that used this slot
+    // Number of finished pieces, of all jobs that have used this slot.
+    std::atomic<std::uint64_t> finished;
   };
   struct alignas(64) SleepState {
-    std::atomic<std::uint32_t> wakes;  // the futex that waiting ranks sleep on
+    std::atomic<std::uint32_t> wakes;  // the futex on which waiting ranks sleep
     std::atomic<std::uint32_t> sleepers;
     std::atomic<std::uint32_t> aborted;  // 0, then 1 while the reason is being written, then 2
     std::array<char, 1024> reason;
@@ -68,33 +71,34 @@ class WorkQueue {
   std::byte* messages_;
 };
 
-// One rank's part in the queue: it posts jobs, executes pieces and waits. One thread only.
+// One rank of the queue: posts jobs, executes pieces and waits. One thread only.
 class WorkQueueRank {
  public:
   // A function that executes piece `piece` of job `job`.
   using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
 
-  // timeout: of every wait of this rank for other ranks.
+  // `timeout` limits every wait of this rank for other ranks.
   WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout, Work work);
 
   int rank() const noexcept { return rank_; }
   int num_ranks() const noexcept { return queue_.num_ranks(); }
 
-  // Posts this rank's part of the next job and returns the number of the job, from 0. Every rank
-  // posts the same jobs in the same order, with equal numbers of pieces. Executes pieces that are
-  // ready. Throws PeerError.
+  // Posts the next job for this rank and returns the number of the job, from 0. Every rank must
+  // post the same jobs in the same order, with equal numbers of pieces. Also executes pieces that
+  // are ready. Throws PeerError.
   std::uint64_t post(std::int64_t pieces);
-  // Executes pieces until all pieces of the job are done by any rank. `what` names the job in
-  // messages. Throws PeerError when the queue is aborted, or when a rank did not post or finish in
-  // time; the message names that rank.
+  // Executes pieces until the ranks together have done all pieces of the job. `what` names the job
+  // in messages. Throws PeerError if the queue is aborted, or if a rank did not post or finish in
+  // time; the message names this rank.
   void wait(std::uint64_t job, std::string_view what);
-  // Whether all pieces of the job are done. This reads memory only, so it costs little.
+  // Returns whether all pieces of the job are done. Only reads memory, so it costs little.
   bool done(std::uint64_t job) const noexcept;
 
   // All-gather: stores rank r's bytes at all[r * mine.size() ..]; at most kMessageBytes per rank.
   // Blocking. Throws PeerError.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what);
-  // Broadcast: copies the root's bytes, of any length, to every rank. Blocking. Throws PeerError.
+  // Broadcast: copies the bytes of rank `root`, of any length, to every rank. Blocking. Throws
+  // PeerError.
   void broadcast(std::span<std::byte> bytes, int root);
 
  private:
@@ -108,7 +112,7 @@ class WorkQueueRank {
   bool claim(std::uint64_t job, std::int64_t* piece);
   void post_message();
   void wait_for_messages(std::string_view what);
-  // Returns the message of a timeout. It names every rank r with has_arrived(r) == false.
+  // Returns the message of a timeout, which names every rank r with has_arrived(r) == false.
   template <typename HasArrived>
   std::string timeout_text(const HasArrived& has_arrived, std::string_view what) const;
   std::string waited_text() const;

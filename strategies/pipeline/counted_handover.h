@@ -1,7 +1,7 @@
-// The hand-over between stages in different tasks, as the receiver sees it: tensors in memory, and
-// a count of those that have arrived. Under shared memory both tasks map tensors and count, and
-// this is the whole hand-over; over TCP a communication thread receives and counts
-// (link_exchange.h).
+// A hand-over between stages in different tasks, as the receiver sees it: tensors in memory, and a
+// count of the tensors that have arrived. With shared memory, both tasks map the tensors and the
+// count, and the sender increments the count. Over TCP, a communication thread receives the tensors
+// and increments the count (link_exchange.h).
 #pragma once
 
 #include <atomic>
@@ -17,16 +17,16 @@
 
 namespace syncopate {
 
-// What bounds the waits for other tasks. The references outlive the hand-overs.
+// The conditions that end a wait for another task. The references must outlive the hand-overs.
 struct WaitRules {
-  const AbortReason& abort;  // why the job ends
+  const AbortReason& abort;  // set with the reason when the job ends
   const Membership& membership;
   std::chrono::nanoseconds timeout;
 };
 
-// Returns the error for a wait that was interrupted by the end of the job. waited: "rank 0 waited
-// for ...". Adds the reason unless it is the job's verdict, which names the task that failed: the
-// caller of the run adds that one.
+// Returns the error for a wait that was interrupted by the end of the job. The message is `waited`,
+// such as "rank 0 waited for ...", and the reason. The reason is left out if it is the membership's
+// verdict, which names the failed task, because the caller adds the verdict.
 PeerError ended_wait(const Membership& membership, const std::string& waited,
                      const std::string& reason);
 
@@ -34,13 +34,13 @@ PeerError ended_wait(const Membership& membership, const std::string& waited,
 struct HandoverNames {
   std::string self;  // "rank 0"
   std::string peer;  // "rank 1 (host b, pid 77)"
-  std::string what;  // what is handed over, "gradient"
+  std::string what;  // what is handed over, such as "gradient"
 };
 
 class CountedHandover final : public Handover {
  public:
-  // count: increases by one for each micro-batch of the run, modulo 2^32; 0 at first. It outlives
-  // the object, as a word in the memory of the tensors does.
+  // `count` starts at 0 and increases by one for each micro-batch of the run, modulo 2^32. It must
+  // outlive the object; in shared memory it is a word beside the tensors.
   CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                   const WaitRules& rules, HandoverNames names);
 
@@ -48,7 +48,7 @@ class CountedHandover final : public Handover {
   void begin_step() override;
   void send(int micro_batch, std::int64_t samples) override;
   bool receive(int micro_batch, std::int64_t samples) override;
-  // Does nothing: the job tells other tasks that this one has failed.
+  // Does nothing, because the membership reports the failure of this task to the other tasks.
   void give_up() override {}
 
   const HandoverTensors& tensors() const noexcept { return tensors_; }

@@ -1,6 +1,6 @@
-// Hands the tensors of micro-batches from one stage of a pipeline to its neighbour: outputs to the
-// next stage, gradients to the previous one. Within a process the stages are threads
-// (thread_handover.h), else tasks (counted_handover.h).
+// Hands the tensors of micro-batches from one stage of a pipeline to a neighbouring stage: outputs
+// to the next stage, gradients to the previous stage. thread_handover.h connects stages that are
+// threads of one process, counted_handover.h stages in different tasks.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,18 @@
 
 namespace syncopate {
 
-// Returns how many micro-batches a stage holds between their forward and backward pass. Each needs
-// memory of its own for what the stage sends to the next one, and for the gradient that comes back.
+// Returns how many micro-batches are in flight in a stage, between their forward and their backward
+// pass. Each of these micro-batches needs its own memory for the output that the stage sends to the
+// next stage, and for the gradient that comes back.
 constexpr int micro_batches_in_flight(int stage, int stages, int micro_batches) noexcept {
   return std::min(stages - stage, micro_batches);
 }
 
-// The tensors of one direction between two neighbours. The micro-batches of a step take them in
-// turns: a tensor is used again only after the backward pass of its micro-batch has ended.
+// The tensors for one direction between two neighbours. The micro-batches of a step use the tensors
+// in turn. A tensor is reused only after the backward pass of its micro-batch has ended.
 struct HandoverTensors {
-  std::vector<Tensor> tensors;  // as many as micro-batches are in flight
-  int micro_batches = 1;        // of a step
+  std::vector<Tensor> tensors;  // one tensor for each micro-batch in flight
+  int micro_batches = 1;        // number of micro-batches in a step
 
   const Tensor& of(int micro_batch) const {
     return tensors[static_cast<std::size_t>(micro_batch) % tensors.size()];
@@ -35,21 +36,21 @@ class Handover {
  public:
   virtual ~Handover() = default;
 
-  // Returns the tensor of a micro-batch of `samples` samples. The receiver may read it between
-  // receive() and the end of the backward pass of the micro-batch.
+  // Returns the tensor of a micro-batch with `samples` samples. The receiver may read the tensor
+  // from receive() until the micro-batch's backward pass has ended.
   virtual Tensor memory(int micro_batch, std::int64_t samples) const = 0;
-  // Starts a step. Both sides call it while neither sends or receives.
+  // Starts a step. Both sides call it, while neither side sends or receives.
   virtual void begin_step() = 0;
-  // Hands over the tensor of the next micro-batch, which is complete. Throws PeerError.
+  // Hands over the tensor of the next micro-batch, which must be complete. Throws PeerError.
   virtual void send(int micro_batch, std::int64_t samples) = 0;
   // Waits until the micro-batch has arrived. Returns false if a stage of this process has failed.
   // Throws PeerError if a task has failed, or did not send in time.
   virtual bool receive(int micro_batch, std::int64_t samples) = 0;
-  // Ends every wait of this process for the step, because a stage has failed.
+  // Ends every receive() of this process for this step, because a stage has failed.
   virtual void give_up() = 0;
 };
 
-// The hand-overs of a stage; null where it has no neighbour.
+// The hand-overs of a stage. A hand-over is null if the stage has no neighbour on this side.
 struct StageLinks {
   std::shared_ptr<Handover> inputs;            // from the previous stage
   std::shared_ptr<Handover> input_gradients;   // to the previous stage
@@ -65,7 +66,7 @@ struct StageLinks {
   }
 };
 
-// Returns the shape of a tensor of `samples` samples of this shape.
+// Returns the shape of a tensor with `samples` samples, each of shape `of_sample`.
 inline Shape shape_of_samples(Shape of_sample, std::int64_t samples) {
   of_sample.insert(of_sample.begin(), samples);
   return of_sample;

@@ -1,6 +1,6 @@
-// Hands micro-batches over to tasks on other machines, on the connections of the TCP ring. A
-// communication thread moves the bytes, so that a stage computes while its output is on the way,
-// and so that two neighbours that send to each other do not block.
+// Hands micro-batches over to tasks on other machines, over the connections of the TCP ring. A
+// communication thread moves the bytes, so that a stage can compute while its output is being sent,
+// and two neighbours that send to each other do not block.
 #pragma once
 
 #include <atomic>
@@ -20,23 +20,24 @@ namespace syncopate {
 
 class LinkExchange {
  public:
-  // abort: set when a connection fails; ends the thread when it is set by another. It outlives the
-  // object. Throws FileError when no descriptor is left.
+  // The exchange sets `abort` when a connection fails; its thread ends when `abort` is set by any
+  // thread. `abort` must outlive the object. Throws FileError if no descriptor is left.
   explicit LinkExchange(AbortReason& abort);
   LinkExchange(const LinkExchange&) = delete;
   LinkExchange& operator=(const LinkExchange&) = delete;
   ~LinkExchange();
 
-  // Return a hand-over; this task sends its tensors on the socket, or receives them from it. The
-  // exchange must outlive it. Called before start().
+  // add_sender() returns a hand-over that sends `tensors` over the socket. add_receiver() returns a
+  // hand-over that receives `tensors` from the socket. The exchange must outlive the hand-overs.
+  // Called before start().
   std::shared_ptr<Handover> add_sender(FileDescriptor socket, HandoverTensors tensors,
                                        HandoverNames names);
   std::shared_ptr<Handover> add_receiver(FileDescriptor socket, HandoverTensors tensors,
                                          const WaitRules& rules, HandoverNames names);
-  // Starts the thread. ring: keeps its other connections open until the object is destroyed.
+  // Starts the thread. Keeps the other connections of `ring` open until the object is destroyed.
   void start(Ring ring);
 
-  void wake() noexcept;  // from any thread
+  void wake() noexcept;  // any thread may call it
   std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
   std::int64_t bytes_received() const noexcept {
     return bytes_received_.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// The devices of a pipeline's stages in this process as one backend: a model for training consists
-// of stages, and a model for evaluation is the whole network on the first of these devices.
+// One backend over the devices of the pipeline's stages in this process. A model for training
+// consists of the stages. A model for evaluation is the whole network on the first of these
+// devices.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +19,34 @@ namespace syncopate {
 
 // The stages [first, first + backends.size()) of a network.
 struct LocalStages {
-  std::vector<Stage> all;  // of the network
+  std::vector<Stage> all;  // all stages of the network
   int first = 0;
-  std::vector<std::unique_ptr<Backend>> backends;  // with values in host memory
+  std::vector<std::unique_ptr<Backend>> backends;  // one per local stage; values are in host memory
 };
 
-// Makes the hand-overs of the stages of this process. all: the stages of the network. samples: the
-// most of a micro-batch.
+// A function that makes the hand-overs of the stages of this process. `all` are the stages of the
+// network, `samples` is the largest number of samples in a micro-batch.
 using MakeLinks =
     std::function<std::vector<StageLinks>(std::span<const Stage> all, std::int64_t samples)>;
 
 class PipelineBackend final : public Backend {
  public:
-  // make_links: called when the model for training is compiled. Throws UsageError if the system
-  // starts fewer threads than stages.
+  // `make_links` is called when the model for training is compiled. Throws UsageError if the system
+  // cannot start one thread per stage.
   PipelineBackend(LocalStages stages, int micro_batches, MakeLinks make_links);
 
   Device device() const noexcept override { return stages_.backends.front()->device(); }
   std::string description() const override;
-  // For training, `graph` must be the network that the stages were cut from, and there is one such
-  // model.
+  // For training, `graph` must be the network from which the stages were cut, and only one model
+  // may be compiled.
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override;
   // Each stage of this process updates its part of the range.
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override;
 
-  // Returns for each stage of this process how long it did not compute, summed over all steps.
+  // Returns for each stage of this process the time during steps in which it did not compute,
+  // summed over all steps.
   std::span<const double> idle_seconds() const noexcept { return idle_seconds_; }
 
  private:

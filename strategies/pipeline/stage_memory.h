@@ -1,5 +1,4 @@
-// How much memory the stages of a pipeline take if each is a task. A pure function, for plans of
-// jobs.
+// How much memory a stage of a pipeline takes if each stage is a task. Used to plan jobs.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +10,18 @@ namespace syncopate {
 
 // Bytes of one stage.
 struct StageMemory {
-  std::int64_t values = 0;       // of the whole network, which every task evaluates
-  std::int64_t gradients = 0;    // of the stage; twice, if several micro-batches are summed
-  std::int64_t slots = 0;        // optimizer state of the stage; the first stage gathers all
-  std::int64_t activations = 0;  // node outputs of the micro-batches between forward and backward
-  std::int64_t handovers = 0;    // tensors to and from its neighbours
+  std::int64_t values = 0;     // of the whole network, which every task holds
+  std::int64_t gradients = 0;  // of the stage; doubled if several micro-batches are summed
+  // Optimizer state of the stage; of all stages on the first stage, which collects them.
+  std::int64_t slots = 0;
+  std::int64_t activations = 0;  // node outputs of the micro-batches in flight
+  std::int64_t handovers = 0;    // tensors to and from neighbouring stages
   std::int64_t all() const noexcept { return values + gradients + slots + activations + handovers; }
 };
 
-// stage: one of `stages`. samples: of a micro-batch. slots: of the optimizer, for each parameter.
-// Activations are the most that a backend keeps: one that fuses operations keeps fewer.
+// Returns the memory of stage number `stage`. `samples` is the size of a micro-batch, `slots` the
+// number of optimizer slots per parameter. `activations` is an upper limit: a backend that fuses
+// operations keeps fewer node outputs. Pure function.
 StageMemory memory_of_stage(std::span<const Stage> stages, int stage, int micro_batches,
                             std::int64_t samples, int slots);
 

@@ -1,5 +1,6 @@
-// The variables of a stage that is a task of its own. A step ends when all stages have ended
-// theirs: the tasks sum their reports, so that all know the step's scores and requests to stop.
+// The variables of a stage in a job with one task per stage. At the end of a step the tasks sum
+// their step reports, so that every task knows the step's scores and stop requests. So a step ends
+// only when all stages have ended it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ namespace syncopate {
 
 class StageVariables final : public VariableStore {
  public:
-  // own: the elements of the stage in the replica's arena. links: of this task. idle_seconds: of
-  // the stage, counted by its model. All arguments must outlive the object.
+  // `own` are the stage's elements in the replica's arena. `links` are the links of this task.
+  // `idle_seconds` is the idle time of the stage, which its model counts. All arguments must
+  // outlive the object.
   StageVariables(Replica& replica, const StrategyOptions& options, Bucket own,
                  const TaskLinks& links, const double& idle_seconds);
 
@@ -27,10 +29,11 @@ class StageVariables final : public VariableStore {
   StepReport commit() override;
   CommunicationTimes times() const override;
 
-  // Returns slots of the whole network. This task updates only the slots of its stage.
+  // Returns the optimizer slots of the whole network; this task updates only the elements of its
+  // stage.
   std::vector<Snapshot::Slot> slots() const { return named_slots(*optimizer_, slots_); }
-  std::int64_t steps() const noexcept { return steps_; }  // committed
-  // Returns how long the stage has waited for others, in all steps.
+  std::int64_t steps() const noexcept { return steps_; }  // number of committed steps
+  // Returns how long the stage has waited for other stages, in all steps.
   double idle_seconds() const noexcept { return idle_seconds_ + waited_seconds_; }
 
  private:
@@ -49,7 +52,7 @@ class StageVariables final : public VariableStore {
   WorkId report_sum_ = 0;
   UpdateStep update_;
   std::int64_t steps_ = 0;
-  double waited_seconds_ = 0.0;  // for the reports of other stages
+  double waited_seconds_ = 0.0;  // time waited for the reports of other stages
 };
 
 }  // namespace syncopate

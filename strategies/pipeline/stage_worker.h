@@ -1,6 +1,6 @@
-// One stage of a pipeline at work: its models, its part of the variables, and the order of its
-// computations on the micro-batches of a step (1F1B). The caller gives it hand-overs to its
-// neighbours.
+// Trains one stage of a pipeline. Has the stage's models and its part of the variables, and
+// computes the micro-batches of a step in the order 1F1B. The caller provides the hand-overs to the
+// neighbouring stages.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace syncopate {
 
-// Where a stage computes. stage and backend outlive the worker.
+// The parts of a StageWorker. `stage` and `backend` must outlive the worker.
 struct StageParts {
   const Stage* stage = nullptr;
-  Backend* backend = nullptr;  // of this stage alone
-  int index = 0;               // of the stage, among `stages`
+  Backend* backend = nullptr;  // used by this stage only
+  int index = 0;               // number of this stage, from 0
   int stages = 1;
   StageLinks links;
 };
@@ -26,22 +26,22 @@ struct StageParts {
 // A stage in training. One thread only.
 class StageWorker {
  public:
-  // arena and state belong to the whole network, are in host memory, and outlive the worker; it
-  // uses the stage's part of them. options: with the batch size of a micro-batch. Throws what
-  // Backend::compile() throws.
+  // `arena` and `state` belong to the whole network, are in host memory and must outlive the
+  // worker, which uses the stage's part of them. `options` has the batch size of a micro-batch.
+  // Throws the errors of Backend::compile().
   StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena, StateBlock& state,
               const CompileOptions& options);
 
-  int stage() const noexcept { return stage_; }  // its number in the network
+  int stage() const noexcept { return stage_; }  // number of the stage in the network
   // Records passes and waits in this row from now on.
   void record(TraceThread* row) noexcept { row_ = row; }
   // Prepares a step. Called while no stage of this process computes.
   void reset();
   // Computes the stage's part of a step. Returns early if another stage of this process has failed.
   void run(const Batch& batch);
-  // Ends the waits of the other stages of this process.
+  // Ends the waits of the other stages of this process, because this stage has failed.
   void give_up();
-  // Returns the sums over the samples of the step; zeros unless this is the last stage.
+  // Returns the scores, summed over the samples of the step; zeros unless this is the last stage.
   const Scores& scores() const noexcept { return scores_; }
   // Returns how long run() has waited for neighbours in this step.
   double waited_seconds() const noexcept { return waited_seconds_; }
@@ -65,8 +65,8 @@ class StageWorker {
   const Tensor gradients_;
   ParameterArena arena_;
   StateBlock state_;
-  const int in_flight_;  // the most micro-batches between their forward and backward pass
-  std::vector<std::unique_ptr<Model>> models_;  // one for each of them
+  const int in_flight_;  // largest number of micro-batches between forward and backward pass
+  std::vector<std::unique_ptr<Model>> models_;  // one model for each micro-batch in flight
   std::vector<float> sum_;
   Scores scores_;
   double waited_seconds_ = 0.0;

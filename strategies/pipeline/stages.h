@@ -1,5 +1,6 @@
-// Cuts a network into the stages of a pipeline. A stage is a network of its own: it begins with an
-// input that is the output of the stage before, and ends with the loss, or with its output.
+// Cuts a network into the stages of a pipeline. A stage is itself a network. The input of every
+// stage but the first is the output of the previous stage. The last stage ends with the loss, every
+// other stage with its output.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +20,37 @@ struct Stage {
   std::int64_t first_state = 0;
   std::int64_t end_state = 0;
   std::int64_t multiply_adds = 0;  // of a forward pass of one sample
-  // The last node that has a name: the stage ends behind it and the nodes without names after it.
+  // The stage's last node that has a name. (Nodes without a name may follow it in the stage.)
   std::string last_node;
 };
 
-// Cuts the network as the options say: behind the nodes `cut`, or, if it is empty, into stages of
-// equal work. origin: what asks for `count` stages, such as "--stages 3" or "3 tasks". Messages
-// begin with it. Throws UsageError as the two functions below, and for another number of stages.
+// Cuts the network into `count` stages: behind the nodes `cut` or, if `cut` is empty, into stages
+// of about equal work. `origin` says why there are `count` stages, such as "--stages 3" or "3
+// tasks"; error messages begin with it. Throws the errors of cut_behind() and cut_into_stages().
+// Throws UsageError if `cut` gives another number of stages.
 std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const std::string> cut,
                                  const std::string& origin);
 
-// Returns the origin of the stages of a training that has one task for each stage, or one task for
-// all.
+// Returns the `origin` of choose_stages(): "3 tasks" if the job has one task per stage, "--stages
+// 3" if it has one task for all stages.
 std::string origin_of_stages(int count, bool has_tasks);
 
-// Cuts the network into `count` stages, each with a parameter, so that the largest number of
-// multiply-adds of a stage is as small as possible. The network is cut behind a node only if later
-// nodes read no other value than its output, and not inside a fused group. A pure function of its
-// arguments. origin: of choose_stages(); "" stands for --stages. Throws UsageError when the network
-// has too few such places, with the largest number of stages.
+// Cuts the network into `count` stages so that the largest stage has as few multiply-adds as
+// possible. Every stage has a parameter. The network can be cut behind a node if later nodes read
+// only this node's output and no earlier value, but not inside a fused group. Pure function.
+// `origin`: see choose_stages(); "" stands for --stages. Throws UsageError if there are too few
+// places to cut; the message has the largest possible number of stages.
 std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::string& origin = "");
 
 // Cuts the network behind these nodes, such as "conv1". A name such as "layer1" stands for all
-// nodes with names that begin with it: the cut is behind the last. Nodes without a name belong to
-// the node before them. Throws UsageError for a name that is no place to cut, listing the places;
-// for another order than the network's; for a stage without parameters.
+// nodes with names that begin with "layer1"; the cut is behind the last of them. Nodes without a
+// name belong to the node before them. Throws UsageError for a name behind which the network cannot
+// be cut, with a list of the possible names. Throws UsageError if the names are not in the order of
+// the network, or if a stage would have no parameters.
 std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names);
 
-// Returns the whole names that cut_behind() takes (it also takes beginnings), in forward order.
+// Returns the full names that cut_behind() accepts, in forward order. (cut_behind() also accepts
+// beginnings of names.)
 std::vector<std::string> names_to_cut_behind(const Graph& graph);
 
 // Returns the names of the last nodes of all stages but the last one, such as "conv1, conv2".

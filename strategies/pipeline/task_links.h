@@ -1,5 +1,5 @@
-// The hand-overs of a stage that is a task of its own: through shared memory if all tasks run on
-// one host, else over TCP, as --transport says.
+// The hand-overs of a stage in a job with one task per stage. They use shared memory or TCP, as
+// --transport says; the default is shared memory if all tasks run on one host.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,16 @@ namespace syncopate {
 // Connects this task to its neighbours. One thread only, except for abort().
 class TaskLinks {
  public:
-  // options: of the job's collective, with a membership, which outlives the object. Task s computes
-  // stage s. stages: of the whole network.
+  // `options` are the options of the job's collective; their membership must not be null and must
+  // outlive the object. `stages` are the stages of the whole network; task s computes stage s.
   TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages, int micro_batches);
 
-  // Returns this task's hand-overs; every task calls it, once. samples: the most of a micro-batch.
-  // The object must outlive them. Throws PeerError; UsageError when --transport shm is impossible.
+  // Returns this task's hand-overs, which the object must outlive. Every task must call it once.
+  // `samples` is the largest number of samples in a micro-batch. Throws PeerError. Throws
+  // UsageError if --transport shm is impossible.
   StageLinks connect(std::int64_t samples);
 
-  // Ends every wait of this task: it throws PeerError. From any thread.
+  // Ends every wait of this task with PeerError. Any thread may call it.
   void abort(std::string_view reason) noexcept { abort_.set(reason); }
   // Returns whether the hand-overs go over TCP.
   bool uses_tcp() const noexcept { return exchange_ != nullptr; }
@@ -45,11 +46,12 @@ class TaskLinks {
   WaitRules rules() const;
 
   const CollectiveOptions options_;
-  std::vector<Shape> outputs_;  // of a sample, by stage but the last
+  // Shape of one sample of a stage's output, for each stage but the last.
+  std::vector<Shape> outputs_;
   const int micro_batches_;
-  const int index_;  // of this task and its stage
+  const int index_;  // number of this task and of its stage
   AbortReason abort_;
-  std::unique_ptr<LinkExchange> exchange_;  // over TCP
+  std::unique_ptr<LinkExchange> exchange_;  // null with shared memory
 };
 
 }  // namespace syncopate

@@ -9,9 +9,9 @@
 
 namespace syncopate {
 
-// Makes this task's part. stages: of the whole network, one per task. options: with a membership of
-// several tasks. Throws UsageError when the tasks cut different networks, or at different places;
-// PeerError.
+// Makes the strategy of this task. `stages` are the stages of the whole network, one per task.
+// options.membership must have one task per stage. Throws UsageError if the tasks have different
+// networks, or cut the network at different places. Throws PeerError.
 std::unique_ptr<Strategy> make_task_pipeline(const StrategyOptions& options, const Graph& graph,
                                              std::vector<Stage> stages);
 
