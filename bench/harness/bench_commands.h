@@ -1,5 +1,5 @@
-// Declares the commands of syncopate-bench. Each function declares the flags of its command and
-// returns the function that runs the command once the flags are parsed.
+// Declares the commands of syncopate-bench. Each function declare_*() declares the flags of a
+// command and returns the function that runs the command after the flags have been parsed.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 
 namespace syncopate::bench {
 
-// Limits flags that count rounds, steps or samples; a larger number is a typing error.
+// The upper limit of flags that count rounds, steps or samples. A larger number is probably a
+// typing error.
 inline constexpr double kMostCount = 1'000'000;
 
 using Command = std::function<void()>;
 
 struct CommandRow {
   std::string_view name;
-  std::string_view help;  // empty: hidden, because only syncopate-bench starts the command
-  // Declares the flags of the command. The returned Command owns the options.
+  std::string_view help;  // empty: hidden, because only syncopate-bench itself starts it
+  // Declares the flags of the command. The returned Command owns the options that the flags set.
   Command (*declare)(FlagSet& flags, const Environment& environment);
 };
 
@@ -31,7 +32,7 @@ Command declare_input(FlagSet& flags, const Environment& environment);
 Command declare_all_reduce(FlagSet& flags, const Environment& environment);
 Command declare_ps(FlagSet& flags, const Environment& environment);
 Command declare_scaling(FlagSet& flags, const Environment& environment);
-// The hidden commands with which a benchmark starts a process of a program that it measures.
+// The hidden commands by which a benchmark starts the processes that it measures.
 Command declare_scaling_rank(FlagSet& flags, const Environment& environment);
 Command declare_all_reduce_rank(FlagSet& flags, const Environment& environment);
 Command declare_ps_rank(FlagSet& flags, const Environment& environment);

@@ -1,6 +1,6 @@
-// Lets the sides of a benchmark of communication take turns: our side and its peers, each a group
-// of processes that answers commands (peer.h). Finds the best peer and formats what the tables and
-// JSON files of `all-reduce` and `ps` have in common.
+// Lets the sides of a benchmark of communication take turns. A side is this program or a peer, and
+// runs as a group of processes that answers commands (peer.h). Also finds the best peer, and
+// formats the common parts of the tables and JSON files of `all-reduce` and `ps`.
 #pragma once
 
 #include <sys/types.h>
@@ -19,19 +19,20 @@ namespace syncopate::bench {
 struct ContestSide {
   std::string name;  // name of the side, such as "ours, shm" or "zmq"
   bool ours = false;
-  bool tcp = false;  // whether the data goes over TCP; false: shared memory
-  int workers = 1;   // The number of workers that make the calls of a command at the same time.
+  bool tcp = false;  // true: data goes over TCP; false: shared memory
+  int workers = 1;   // workers that make the calls of a command at the same time
   std::vector<std::string> command{};
 };
 
-// The calls that every side makes at one data size: an all-reduce, or a push and pull.
+// The calls that every side makes at one data size. A call is an all-reduce, or a push and pull.
 struct ContestTask {
-  std::function<std::string(int calls)> command;  // text of the command that makes `calls` calls
+  std::function<std::string(int calls)> command;  // returns the command that makes `calls` calls
   int uncounted_calls = 1;                        // calls of a command that are not timed
   int most_calls = 5000;                          // most timed calls in one command
 };
 
-// Owns the processes of one side and records their times at the current size. One thread only.
+// Owns the processes of one side and records the times of its calls at the current data size. One
+// thread only.
 class Contestant {
  public:
   // Starts the processes. Throws what the constructor of Peer throws.
@@ -44,14 +45,14 @@ class Contestant {
   // Returns the JSON answer to the last command.
   const std::string& last_answer() const noexcept { return last_answer_; }
 
-  // Prepares the turns at a data size: finds how many calls fill a turn and discards earlier times.
+  // Prepares the turns at a data size: finds how many calls take seconds_per_turn, and discards
+  // earlier times.
   void prepare(ContestTask task, double seconds_per_turn);
-  // Runs one turn of this side and returns the median seconds of a call.
+  // Runs one turn of this side and returns the median of the seconds of its calls.
   double take_turn();
-  // Sends another command and returns the `count` times of its answer.
+  // Sends a command that is not one of ContestTask, and returns the `count` times in the answer.
   std::vector<double> ask(const std::string& command, int count);
-  // Returns a percentile of the seconds of all calls in the undisturbed rounds (of all rounds if
-  // fewer than three are undisturbed by other processes).
+  // Returns a percentile of the seconds of all calls in the rounds that quiet_rounds() selects.
   double percentile_seconds(double share, const Rounds& rounds) const;
 
  private:
@@ -62,7 +63,7 @@ class Contestant {
   ContestTask task_;
   int calls_per_turn_ = 0;
   std::string last_answer_;
-  // Seconds of calls, indexed by [turn][call]; a turn has the calls of all workers.
+  // The seconds of calls, as seconds_[turn][call]. A turn has the calls of all workers.
   std::vector<std::vector<double>> seconds_;
 };
 
@@ -70,11 +71,14 @@ class Contestant {
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,
                            int rounds, double seconds_per_turn);
 
-// Returns a table's cell: the best peer's time per byte divided by our contestant's (index `ours`),
-// and the peer's name; "" for a peer. A side over TCP is compared only with peers over TCP.
+// Returns the cell of a table that compares contestants[ours], a side of this program, with the
+// best peer: the time of the best peer divided by the time of the contestant, and the name of the
+// peer. Returns "" if contestants[ours] is a peer. A side over TCP is compared only with peers over
+// TCP.
 std::string ratio_cell(const std::vector<Contestant>& contestants, std::size_t ours,
                        const Rounds& rounds);
-// Returns a contestant's name, description and seconds, and its speed relative to the best peer.
+// Returns the name, description and seconds of contestants[index], and its speed relative to the
+// best peer.
 nlohmann::json contestant_json(const std::vector<Contestant>& contestants, std::size_t index,
                                const Rounds& rounds);
 

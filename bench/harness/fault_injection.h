@@ -1,5 +1,5 @@
-// Describes fault injection with one schedule for every strategy: slow, paused, killed and late
-// workers, and a slow network.
+// Describes injected faults: slow, paused, killed and late workers, and a slow network. All
+// strategies get the same schedule of faults.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,15 @@ namespace syncopate::bench {
 struct Kill {
   int worker = 0;
   double at_seconds = 0.0;                // seconds from the start of training
-  std::optional<double> restart_seconds;  // seconds from the kill; empty: no restart
+  std::optional<double> restart_seconds;  // from the kill to the restart; empty: no restart
 };
 
 struct FaultInjection {
-  // The compute delay of every worker. The code that draws delays sets `worker` and `seed`; slow
-  // workers and pauses come from `slow` and `pauses` below.
+  // The compute delay of every worker. Its members `worker` and `seed` are set by the code that
+  // draws delays. Slow workers and pauses are in `slow` and `pauses` below.
   ServiceTimeOptions service_time;
-  // The computation time of every step under the virtual clock, in addition to the compute delay.
-  // Slow workers multiply it.
+  // Under the virtual clock: the computation time of every step, in addition to the compute delay.
+  // For slow workers, it is multiplied by their factor.
   double compute_seconds = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
@@ -32,14 +32,16 @@ struct FaultInjection {
   Link link;
 };
 
-// Parses a kill, "worker=2,at=30s[,restart=5s]". Throws UsageError when the text has another form.
+// Parses a kill, such as "worker=2,at=30s" or "worker=2,at=30s,restart=5s". Throws UsageError when
+// the text has another form.
 Kill parse_kill(const std::string& text);
 
-// Returns a note for the report, which says that the run ended before the kill.
+// Returns a note for the report that says that the run ended before this kill.
 std::string never_took_place(const Kill& kill);
 
-// Returns the worker that a fault flag of compare with this value concerns. The result is empty for
-// compute delays, links and joins, which concern all workers or a new one. Throws UsageError.
+// Returns the worker that a fault flag of compare concerns. Returns nullopt for compute delays and
+// links, which concern all workers, and for joins, which concern new workers. Throws UsageError for
+// a wrong value.
 std::optional<int> worker_of_fault(const std::string& flag, const std::string& value);
 
 }  // namespace syncopate::bench

@@ -8,8 +8,8 @@
 
 namespace syncopate::bench {
 
-// Joins the cluster; every rank of the group calls this function. The task has the group's rank and
-// one replica. Throws what join_cluster throws.
+// Joins the cluster. Every rank of the group calls this function and becomes the task with its
+// rank, with one replica. Throws what join_cluster() throws.
 std::unique_ptr<Membership> join_local_cluster(RankGroup& group);
 
 }  // namespace syncopate::bench

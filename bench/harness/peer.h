@@ -1,5 +1,5 @@
-// Runs the other side of a comparison as a child process. The child reads one command per line on
-// its standard input and answers with one JSON object per line (bench/peers/*.py).
+// Runs the other side of a comparison as a child process, such as bench/peers/*.py. The child reads
+// one command per line from its standard input and answers with one JSON object per line.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 namespace syncopate::bench {
 
 struct PeerOptions {
-  std::vector<std::string> command;  // The program, found through PATH, and its arguments.
+  std::vector<std::string> command;  // the program, found through PATH, and its arguments
   std::chrono::milliseconds ready_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(300);
 };
@@ -27,26 +27,28 @@ struct PeerAnswer {
 };
 
 // Owns one child process. One thread only. The destructor closes the child's input, which asks the
-// child to end, kills the child after a timeout, and reaps it. When this process is killed, the
-// child sees the end of its input as well.
+// child to end; kills the child after a timeout; and waits for its end. If this process is killed,
+// the child also reads the end of its input.
 class Peer {
  public:
-  // Starts the peer's program and waits until it is ready. Throws UsageError when it cannot be
-  // started or reports that it cannot run, and PeerError when it ends or does not answer in time.
+  // Starts the program and waits for its "ready" message. Throws UsageError when the program cannot
+  // be started or reports that it cannot run. Throws PeerError when it ends or does not answer in
+  // time.
   explicit Peer(PeerOptions options);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Lets the peer run `steps` steps and returns the seconds of each. Throws PeerError.
+  // Lets the peer run `steps` steps and returns the seconds of each step. Throws PeerError.
   std::vector<double> run(int steps);
-  // Sends a command to the peer and expects `count` times in its answer. Throws PeerError.
+  // Sends a command to the peer and returns the answer, which must have `count` numbers in
+  // "seconds". Throws PeerError.
   PeerAnswer ask(const std::string& command, int count);
 
   pid_t pid() const noexcept { return pid_; }
   // Returns the peer's "ready" message as JSON: versions, threads, memory layout.
   const std::string& settings() const noexcept { return settings_; }
-  // Return the peer's description or its warning as one line for the report; "" without a warning.
+  // Return one line for the report: the peer's description, and its warning or "".
   const std::string& description() const noexcept { return description_; }
   const std::string& warning() const noexcept { return warning_; }
 
@@ -71,9 +73,9 @@ class Peer {
 // Splits a command at blanks; quotes have no special meaning.
 std::vector<std::string> split_command(const std::string& text);
 
-// Returns the path of a script of bench/peers, such as "torch_step.py": beside an installed
-// program, or in the source tree. The file may be missing; the caller that starts the script
-// reports that.
+// Returns the path of a script of bench/peers, such as "torch_step.py": next to an installed
+// program, or in the source tree. The file may be missing; starting the script then reports the
+// error.
 std::filesystem::path peer_script(std::string_view file);
 
 }  // namespace syncopate::bench

@@ -1,6 +1,6 @@
-// Connects the ranks of one side of a comparison, which are processes on this machine. The ranks
-// connect to rank 0, sleep in a read until rank 0 passes on a command, and start each measurement
-// together. RankGroup uses none of the measured libraries, so every side waits in the same way.
+// Connects the ranks of one side of a comparison, which are processes on this machine. All ranks
+// connect to rank 0, sleep until rank 0 sends them a command, and start each measurement together.
+// RankGroup uses none of the measured libraries, so every side waits in the same way.
 #pragma once
 
 #include <sys/types.h>
@@ -34,23 +34,25 @@ class RankGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Returns the process ids of all ranks in rank order; empty on other ranks than rank 0.
+  // On rank 0: returns the process ids of all ranks in rank order. Empty on other ranks.
   const std::vector<pid_t>& pids() const noexcept { return pids_; }
 
-  // Rank 0 reads a line of its standard input and sends it to the other ranks; all ranks return it.
-  // Blocks until there is a line. Returns nullopt at the end of the input or when rank 0 has ended.
-  // A line has at most kLongestText bytes.
+  // Called by every rank. Rank 0 reads a line of its standard input and sends it to the other
+  // ranks; all ranks return the line. Blocks until there is a line. Returns nullopt at the end of
+  // the input, or when rank 0 has ended. A line has at most kLongestText bytes.
   std::optional<std::string> next_command();
-  // Returns rank 0's text on all ranks. Throws PeerError when rank 0 has ended.
+  // Called by every rank; returns the `text` of rank 0. Throws PeerError when rank 0 has ended.
   std::string share(const std::string& text);
 
-  // A barrier: returns when all ranks have called it, within a microsecond if each rank has a core
-  // of its own. Spins. Throws PeerError when a rank failed or did not arrive by the deadline.
+  // A barrier: returns when all ranks have called it. Spins; if each rank has a core of its own,
+  // all ranks return within a microsecond. Throws PeerError when a rank failed or did not arrive by
+  // the deadline.
   void barrier(const Deadline& deadline);
-  // Marks this rank as failed, so that barriers of other ranks throw instead of waiting for it.
+  // Marks this rank as failed, so that barriers of other ranks throw instead of waiting for this
+  // rank.
   void fail() noexcept;
 
-  // Returns a rank's row of the shared memory. Ranks publish their measurements there.
+  // Returns a rank's row of the shared memory, to which the rank writes its measurements.
   std::span<double> row(int rank) noexcept;
 
   static constexpr std::size_t kRowLength = 1U << 16;
@@ -75,22 +77,24 @@ class RankGroup {
 };
 
 // Makes the group of a program that starts copies of itself. Rank 0 starts ranks 1 to size - 1,
-// each with the same program, `arguments` and then "--rank R". Their standard input is empty and
-// their output goes to standard error. The kernel kills them when rank 0 ends for any reason.
-// Throws what RankGroup throws, and FileError.
+// each as the same program with `arguments` and "--rank R". The standard input of these ranks is
+// empty, and their output goes to standard error. The kernel kills these ranks when rank 0 ends for
+// any reason. Throws what RankGroup throws, and FileError.
 std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
                                            const std::vector<std::string>& arguments);
 
 // Serves the commands of a benchmark; every rank calls this. Rank 0 prints {"event":"ready", ...}
-// with `description` and the process ids. All ranks then pass each command to `run`, and rank 0
-// prints the object that `run` returns, among it the "seconds", as {"event":"steps", ...}. Returns
-// at `quit` or at the end of the input. A command of more than 240 s ends the process, because a
-// library may hang. Marks the rank as failed if `run` throws, and passes the exception on.
+// with `description` and the process ids. All ranks then call run(command) for each command. Rank 0
+// prints {"event":"steps", ...} with the fields of the object that run() returns, which must
+// include "seconds". Returns at `quit` or at the end of the input. If a command takes more than 240
+// s, the process ends, because a library may hang. If run() throws, marks the rank as failed and
+// rethrows the exception.
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run);
 
-// Each rank has written `count` seconds to its row. Returns, for each number, the seconds of the
-// slowest rank on rank 0; empty on the other ranks. Throws what RankGroup::barrier throws.
+// Called by every rank after it has written `count` times in seconds to its row. On rank 0, returns
+// for each of the `count` positions the time of the slowest rank; on the other ranks, returns an
+// empty vector. Throws what RankGroup::barrier() throws.
 std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count, const Deadline& deadline);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// Measures training steps on this machine: of one device, for the times of a cluster in plan and
-// compare, and of two replicas, for the error that plan prints beside its prediction.
+// Measures training steps on this machine. `plan` and `compare` derive the step times of a cluster
+// from the step of one device. `plan` compares its prediction with the steps of two replicas.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,15 @@ struct Calibration {
   std::string device;
 };
 
-// Times steps of --strategy one-device after a warm-up: `steps` or more, for `seconds` or longer.
-// Throws UsageError if the data has fewer samples than a batch, DivergenceError.
+// Times at least `steps` steps of --strategy one-device, for at least `seconds`, after a warm-up.
+// Throws UsageError if the data has fewer samples than a batch. Throws DivergenceError.
 Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_t batch_size,
                            int steps, double seconds = 0.0);
 
-// Trains --strategy mirrored with two replicas of one thread each in this process, without delays
-// and links, for about two seconds. Returns the samples per second of kCheckRounds, in each round
-// of a step with the median time. Empty if the data has fewer samples than two batches.
+// Trains --strategy mirrored for about two seconds, with kCheckedWorkers replicas of one thread
+// each in this process, without delays and links. Returns the spread of the samples per second over
+// kCheckRounds rounds, each computed from the median step time of the round. Returns nullopt if the
+// data has fewer samples than two batches.
 inline constexpr int kCheckedWorkers = 2;
 inline constexpr int kCheckRounds = 5;
 std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& train,

@@ -16,30 +16,34 @@ struct Axis {
   Scale scale = Scale::kLinear;
   std::vector<double> ticks;  // round numbers within [low, high], ascending
 
-  // Returns the position of a value: 0 at low, 1 at high, outside [0, 1] beyond them.
+  // Returns the position of a value: 0 at `low` and 1 at `high`. The position of a value outside
+  // [low, high] is outside [0, 1].
   double place(double value) const;
 };
 
-// Returns the least of 1, 2, 5 times a power of ten that divides `range` into up to `most` steps.
+// Returns the smallest round number (1, 2 or 5 times a power of ten) that divides `range` into at
+// most `most` steps.
 double round_step(double range, int most);
 
 // Makes an axis with about `most` ticks; `extend` moves low and high outwards to the next tick.
 Axis linear_axis(const std::string& title, double low, double high, int most, bool extend);
-// Makes a logarithmic axis from the tick below low to the tick above high. Linear if low is not
-// positive or if high is less than 8 times low.
+// Makes a logarithmic axis from the tick below `low` to the tick above `high`. If `low` is not
+// positive or `high` is less than 8 times `low`, makes a linear axis instead.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// Makes a linear axis with as many ticks as fit into `room` side by side. is_whole: only whole
-// numbers are marked.
+// Makes a linear axis with as many ticks as have labels that fit side by side into the width
+// `room`. is_whole: only whole numbers are ticks.
 Axis fitting_axis(const std::string& title, double low, double high, double room,
                   bool is_whole = false);
 
-// Returns up to eight round numbers within the limits: 1, 2, 5 times powers of ten, more between
-// them where the limits are close, and fewer where they are far apart. low and high are positive.
+// Returns up to eight round numbers in [low, high], where low and high are positive. These are 1, 2
+// and 5 times powers of ten; there are more numbers between them if the limits are close, and fewer
+// if the limits are far apart.
 std::vector<double> logarithmic_ticks(double low, double high);
 
-// The size of the letters of ticks.
+// The font size of the labels of ticks.
 inline constexpr double kTickSize = 12.0;
-// The labels of the axis's ticks, with as many decimals as needed: "60,000" rather than "6e4".
+// Returns the labels of the axis's ticks, with as many decimals as needed and without exponents,
+// such as "60,000".
 std::vector<std::string> tick_texts(const Axis& axis);
 // Returns the width of the widest label of the axis.
 double widest_tick(const Axis& axis);

@@ -1,4 +1,5 @@
-// Line charts and bar charts. The legend is part of the picture, so that a file of it is complete.
+// Line charts and bar charts. The legend is part of the picture, so that the picture is complete as
+// a file.
 #pragma once
 
 #include <limits>
@@ -14,7 +15,7 @@ namespace syncopate::bench {
 
 inline constexpr double kPlotWidth = 440.0;
 inline constexpr double kPlotHeight = 300.0;  // without a legend below the plot
-// The room for the labels of an x axis in a plot of this width.
+// The width that the labels of an x axis may take together in a plot of width kPlotWidth.
 inline constexpr double kRoomForX = kPlotWidth - 70.0;
 
 // The colours of the parts of a plot, which colour-blind readers can tell apart. Source: M. Okabe,
@@ -30,7 +31,7 @@ inline constexpr std::string_view kGrey = "#6e6e6e";
 }  // namespace colour
 
 struct Marker {
-  std::size_t shape = 0;  // of Picture::marker
+  std::size_t shape = 0;  // as in Picture::marker()
   double radius = 0.0;    // 0: no markers
 };
 
@@ -39,37 +40,39 @@ struct Curve {
   std::string_view stroke = colour::kInk;
   double width = 2.0;  // 0: only markers
   std::string_view dash{};
-  Marker marker{};     // at about twelve points
-  std::string name{};  // in the legend; "" for none
+  Marker marker{};     // drawn at about twelve of the points
+  std::string name{};  // the name in the legend; "": not in the legend
 };
 
-// Returns the look of series number `index`, without points. Series can be distinguished without
-// colour, too, and where they lie on each other: dashes let the series before show through.
+// Returns a curve without points that has the colour, dashes and marker of series number `index`.
+// Series can also be distinguished without colour. Where curves overlap, the gaps between dashes
+// show the curve below.
 Curve series_curve(std::size_t index, const std::string& name);
 
-// The least and the largest finite coordinate of curves; low > high if there is none.
+// The smallest and the largest finite coordinate of curves. If there is none, low > high.
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
 };
 Extent extent_of(const std::vector<Curve>& curves, double Point::*coordinate);
 
-// A value of y that is marked with a dashed line, and the text at the line.
+// A value of y to mark with a dashed line, and the text at the line.
 struct Level {
   double y = 0.0;
   std::string text;
 };
 
-// A line chart. The title of the y axis stands above the plot, the other at the end of the x axis.
+// A line chart. The title of the y axis stands above the plot, and the title of the x axis at the
+// end of this axis.
 struct LineChart {
   std::string title;  // for screen readers
   Axis x;
-  Axis y;                     // what lies below its beginning is cut off
-  std::vector<Curve> curves;  // the last is on top
+  Axis y;                     // curves are cut off below y.low
+  std::vector<Curve> curves;  // the last one is drawn on top
   std::optional<Level> level{};
   double height = kPlotHeight;
   bool is_narrow = false;          // for a phone
-  bool has_legend_inside = false;  // at the lower right, where a rising curve leaves room
+  bool has_legend_inside = false;  // at the lower right, where rising curves leave room
 };
 
 Picture draw(const LineChart& chart);
@@ -81,10 +84,10 @@ struct Segment {
 };
 
 struct BarRow {
-  std::string label;              // above the bar; "" for a further bar of the row before
+  std::string label;              // above the bar; "": another bar of the previous row
   std::vector<Segment> segments;  // side by side
   std::vector<double> dots{};     // one for each run
-  std::string note{};             // behind the bar
+  std::string note{};             // text to the right of the bar
 };
 
 struct FillName {
@@ -98,7 +101,7 @@ struct BarChart {
   std::string axis_title;  // with the unit
   std::vector<BarRow> rows;
   std::vector<FillName> legend;
-  std::string key{};  // what bars and dots are
+  std::string key{};  // explains bars and dots
 };
 
 Picture draw(const BarChart& chart);

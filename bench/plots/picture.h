@@ -1,5 +1,6 @@
-// A self-contained SVG picture: colours and fonts are attributes, so that a file of it can be
-// placed in a paper. Text is wrapped here, because SVG does not wrap it.
+// A self-contained SVG picture. Colours and fonts are attributes of its elements, so that the
+// picture can be placed in a paper as a file. Text is broken into lines here, because SVG does not
+// break lines.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct Point {
   double y = 0.0;
 };
 
-// The forms of a picture with a layout that depends on the page's width.
+// The layouts of a figure for pages of different widths.
 enum class FigureForm : std::uint8_t { kWide, kNarrow };
 
 // The colours of reports. Text on kPaper has a contrast of at least 5.9 : 1.
@@ -41,33 +42,36 @@ struct BoxStyle {
   std::string_view stroke = "none";
   double stroke_width = 0.0;
   double radius = 0.0;
-  std::string_view dash{};  // of the stroke, such as "2 3"
+  std::string_view dash{};  // SVG dashes of the stroke, such as "2 3"
 };
 
-// A drawing, y downwards. Text is escaped here.
+// A drawing with a y axis that points downwards. The functions escape the texts.
 class Picture {
  public:
   // Screen readers read the title and the description.
   Picture(double width, std::string_view title, std::string_view description);
 
-  // A non-empty `tip` is shown while the pointer rests on the box.
+  // Draws a box. A non-empty `tip` is shown while the pointer rests on the box.
   void box(Point corner, double width, double height, const BoxStyle& style,
            std::string_view tip = "");
   void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
            std::string_view tip = "");
-  // Draws marker number `shape` of a few that can be distinguished without colour; 0 is a circle.
+  // Draws a marker. Different numbers `shape` have forms that can be distinguished without colour;
+  // 0 is a circle.
   void marker(Point centre, std::size_t shape, double radius, std::string_view fill);
-  // dash: of the line, such as "4 3"; "" for a whole line.
+  // dash: the SVG dashes of the line, such as "4 3"; "" for a solid line.
   void line(Point from, Point to, std::string_view stroke, double width,
             std::string_view dash = "");
   void curve(const std::vector<Point>& points, std::string_view stroke, double width,
              std::string_view dash = "");
   void text(Point baseline, std::string_view text, const TextStyle& style = {});
-  // Draws lines of text, each `line_height` below the last. Returns the baseline of the next line.
+  // Draws text in lines of at most `width`, with a distance of `line_height`. Returns the baseline
+  // of the line that would follow.
   double paragraph(Point baseline, std::string_view text, double width, double line_height,
                    const TextStyle& style = {});
-  // Defines a pattern of slanted lines and returns its fill. `id` is unique in the page, because a
-  // picture that is not displayed defines nothing.
+  // Defines a pattern of slanted lines and returns the value of `fill` that uses the pattern. `id`
+  // must be unique in the page: a picture that is not displayed defines no pattern, so pictures
+  // cannot share one.
   std::string define_hatch(std::string_view id);
 
   // Sets the height of the drawing.
@@ -75,9 +79,10 @@ class Picture {
   double width() const noexcept { return width_; }
   const std::string& title() const noexcept { return title_; }
 
-  // Returns the <svg> element, with a class of the page's style sheet.
+  // Returns the <svg> element. css_class: its class in the page's style sheet.
   std::string element(std::string_view css_class) const;
-  // Returns a whole SVG file: a white card with an edge, legible on light and on dark pages.
+  // Returns the text of an SVG file, with a white background and a border, so that the picture is
+  // legible on light and dark pages.
   std::string file() const;
 
  private:
@@ -90,7 +95,7 @@ class Picture {
   std::string body_;
 };
 
-// Returns about how wide a text is in Arial, in the units of its size.
+// Returns the approximate width of a text in Arial, in the unit of `size`.
 double text_width(std::string_view text, double size, bool is_bold = false);
 // The reader's font may be wider than Arial by this factor.
 inline constexpr double kWidestFont = 1.1;

@@ -11,12 +11,12 @@ namespace syncopate::bench {
 // The number of blanks between two columns.
 inline constexpr std::size_t kColumnGap = 2;
 
-// Prints the table in aligned columns, with long names on several lines and the notes of a row
-// below it.
+// Prints the table in aligned columns. A long name is broken into several lines, and the notes of a
+// row follow below the row.
 void print_columns(std::ostream& out, const Table& table);
 
-// Prints text in lines of at most 80 characters, the first after `head`, the others below it.
-// Prints nothing for no text.
+// Prints text in lines of at most 80 characters. The first line begins with `head`; the others are
+// indented by the width of `head`. Prints nothing if `text` is empty.
 void print_paragraph(std::ostream& out, std::string_view text, std::string_view head = "");
 
 }  // namespace syncopate::bench

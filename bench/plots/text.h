@@ -1,6 +1,6 @@
 // Text for people: numbers with a fixed number of digits, escaping for HTML and CSV, and line
-// breaking for terminals. Labels and failure reasons come from files and are not trusted, so each
-// output format has its own escaping function here.
+// breaking for terminals. Labels and failure reasons come from files and are not trusted, so there
+// is an escaping function for each output format.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace syncopate::bench {
 
-// Returns text for a terminal: replaces control characters, which could move the cursor, by '?' and
-// line ends and tabs by blanks.
+// Returns text for a terminal. Line ends and tabs become blanks; other control characters, which
+// could move the cursor, become '?'.
 std::string plain_text(std::string_view text);
-// Returns text for HTML and SVG and their attributes: plain_text with < > & " ' as entities.
+// Returns text for HTML and SVG and their attributes: plain_text() with < > & " ' as entities.
 std::string html_text(std::string_view text);
-// Returns a field of CSV: quoted if it has a comma, quote or line end. Source: RFC 4180.
+// Returns a field of CSV, in quotes if the text has a comma, a quote or a line end. Source: RFC
+// 4180.
 std::string csv_field(std::string_view text);
 
 // Returns the number of characters, not bytes, of UTF-8 text.
@@ -32,12 +33,12 @@ std::string capitalised(std::string text);
 // Joins names to a list: "A", "A and B", "A, B and C".
 std::string listed(const std::vector<std::string>& words);
 
-// Returns a number such as "12,345.6", with this many decimals; "-" for NaN and infinities.
+// Returns the number with `decimals` decimals, such as "12,345.6"; "-" for NaN and infinities.
 std::string decimal_text(double value, int decimals);
-// Returns the number without zeros at the end of its decimals: "0.5" of "0.50".
+// Returns the number without zeros at the end of its decimals, such as "0.5" for "0.50".
 std::string without_zeros(std::string text);
-// Returns a number that a user chose, such as "0.1", with at most the seven significant digits of a
-// float: rounding in a mean or in a float does not appear.
+// Returns a number that a user chose, such as "0.1". It has at most seven significant digits, so
+// that rounding errors of a mean or of a float do not appear.
 std::string exact_text(double value);
 // Returns a number with three significant digits: "12,345", "173", "0.52".
 std::string short_text(double value);

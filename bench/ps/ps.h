@@ -12,26 +12,28 @@ namespace syncopate::bench {
 struct PsOptions {
   std::vector<std::string> sizes = {"64", "256", "4K", "64K", "1M", "4M", "16M", "64M"};
   std::string message = "1M";  // largest number of bytes in one message
-  std::string variable;        // bytes of each variable; if empty, one variable holds all
+  std::string variable;        // size of each variable; empty: one variable holds all bytes
   int workers = 1;
   int servers = 1;
-  std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.
+  std::vector<std::string> transports = {"shm", "tcp"};  // transports of this program's jobs
   std::vector<std::string> optimizers = {"sgd"};
-  std::vector<std::string> compressions = {"none"};  // of our side, as in train --compress
+  std::vector<std::string> compressions = {
+      "none"};  // of this program's jobs, as in train --compress
   std::string consistency = "async";
-  std::string peer;      // "zmq" or "none"; if empty, zmq if it is built
-  int idle_seconds = 0;  // With 0, the CPU time of idle servers is not measured.
+  std::string peer;      // "zmq" or "none"; empty: zmq if it is built
+  int idle_seconds = 0;  // 0: the CPU time of idle servers is not measured
   int rounds = 7;
   double seconds_per_turn = 0.25;
   std::string json_file;
   bool quick = false;
 };
 
-// Measures each size in turn and prints one table per size. Throws UsageError, UnavailableError
-// (zeromq_peer.h), and PeerError for a side that fails.
+// Measures each size in turn and prints one table per size. Throws UsageError, UnavailableError if
+// the requested peer is not built, and PeerError if a side fails.
 void run_ps(PsOptions options);
 
-// Returns our sides of the contest for these options. Throws UsageError for an unknown name.
+// Returns the sides of the contest that are jobs of this program. Throws UsageError for an unknown
+// name in `options`.
 std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// Implements the parameter-server job that `syncopate-bench ps` measures: one server and one worker
-// class, each used in a process of its own (ps_side.cc). The model consists of variables with the
+// Implements the parameter-server job that `syncopate-bench ps` measures. Each server and each
+// worker runs in a process of its own (ps_side.cc). The model consists of variables with the
 // requested number of bytes and has no layers.
 #pragma once
 
@@ -32,15 +32,15 @@ struct PsJobOptions {
 // Runs one server of the job on a thread of its own.
 class PsJobServer {
  public:
-  // Starts the server. `listening` is the socket of server 0 at the rendezvous; other servers pass
-  // an empty descriptor.
+  // Starts server number `index`. listening: the socket of server 0 at the rendezvous; empty for
+  // other servers.
   PsJobServer(const PsJobOptions& options, int index, const Endpoint& rendezvous,
               FileDescriptor listening);
   ~PsJobServer();  // the job fails if the server is still running
   PsJobServer(const PsJobServer&) = delete;
   PsJobServer& operator=(const PsJobServer&) = delete;
 
-  // Waits for the job's end. Throws the server's error if the server failed.
+  // Waits for the end of the job. Throws the exception of the server if it failed.
   void wait();
 
  private:
@@ -49,11 +49,13 @@ class PsJobServer {
   std::jthread thread_;  // last, because the thread uses the other members
 };
 
-// A worker with constant gradients, so that every update changes a value by an equal amount.
+// A worker with constant gradients. Every update therefore changes all values by the same amount,
+// so that the values can be checked.
 class PsJobWorker {
  public:
-  // Joins the job: returns when all tasks are connected and the initial values have arrived. Throws
-  // what ps::Client throws, and UsageError if there are more servers than parts of the model.
+  // Joins the job, and returns when all tasks are connected and the initial values have arrived.
+  // Throws what ps::Client throws. Throws UsageError if there are more servers than parts of the
+  // model.
   PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape, int index,
               const Endpoint& rendezvous);
 
@@ -71,7 +73,7 @@ class PsJobWorker {
   std::unique_ptr<ps::SegmentOwner> segment_;
   Tensor values_;
   Tensor gradients_;
-  std::vector<bool> is_padding_;  // marks the alignment padding behind each variable
+  std::vector<bool> is_padding_;  // marks elements that are padding after a variable
   std::unique_ptr<ps::Client> client_;
 };
 

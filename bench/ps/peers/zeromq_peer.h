@@ -1,5 +1,5 @@
-// The peer of `syncopate-bench ps`: raw ZeroMQ, which shows what the transport alone achieves
-// between a worker and a server. This program is both ends, through a hidden subcommand.
+// The peer of `syncopate-bench ps`: raw ZeroMQ, which shows the speed of the transport alone
+// between a worker and a server. syncopate-bench itself runs both ends, by a hidden subcommand.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,16 @@ namespace syncopate::bench {
 
 inline constexpr std::string_view kZeroMqPeer = "zmq";
 
-// Returns the peer as a side. `program` is the path of syncopate-bench; the library that sets the
-// congestion control lies beside it, in peers/. Throws UnavailableError when it is not built.
+// Returns the peer as a side. program: the path of syncopate-bench. The library that sets the
+// congestion control is in the folder peers/ next to this program. Throws UnavailableError when the
+// library is not built.
 ContestSide zeromq_side(const std::filesystem::path& program);
 
-// Runs one process of the peer until the input of rank 0 ends: rank 0 is the worker and starts rank
-// 1, the server. Throws PeerError.
+// Runs one process of the peer until the input of rank 0 ends. Rank 0 is the worker and starts rank
+// 1, which is the server. Throws PeerError.
 void run_ps_peer_rank(int rank);
 
-// The subcommand that runs run_ps_peer_rank(); its option is --rank.
+// The hidden subcommand that calls run_ps_peer_rank(). Its option is --rank.
 inline constexpr std::string_view kPsPeerRank = "ps-peer-rank";
 
 }  // namespace syncopate::bench
