@@ -1,5 +1,5 @@
-// Runs a command in the program `syncopate` and in programs with their own workload: sets up the
-// process, turns failures into one line on stderr and an exit code, and ends MPI.
+// Runs a command of `syncopate` or of a program with its own workload. It sets up the process,
+// reports a failure as one line on stderr and an exit code, and ends MPI.
 #pragma once
 
 #include <functional>
@@ -14,17 +14,17 @@
 
 namespace syncopate {
 
-// Runs a command with the arguments behind the program's name and returns the exit code of the
-// process: the command's, or 2 for wrong usage and 1 for other errors. Errors are printed. The
-// command stores the MPI session that it starts.
+// run_command_process() calls a Command with the arguments after the program's name. It returns the
+// exit code for the process: the result of the command, or 2 for wrong usage and 1 for other
+// errors, which it prints. A command that starts MPI stores the session in `mpi`.
 using Command =
     std::function<int(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi)>;
 int run_command_process(int argc, char** argv, const Command& command);
 
-// Prints a failure of a program in one line on standard error. Returns the exit code.
+// Prints a failure of a program in one line on standard error. Returns `exit_code`.
 int report_failure(std::string_view program, std::string message, int exit_code);
-// Prints the exception that is being handled, with what to do where memory or threads are limited.
-// Returns the exit code: 2 for wrong usage, 1 for other errors. Called in a catch block.
+// Prints the exception that is being handled; call it in a catch block. If memory or threads were
+// exhausted, also prints advice. Returns the exit code: 2 for wrong usage, 1 for other errors.
 int report_exception(std::string_view program);
 
 // Starts MPI for a task with these options.

@@ -1,5 +1,6 @@
-// Parses the command line of `syncopate` into plain structs; no folder below deploy/ sees flags.
-// Values are checked here where that is possible; the commands check what depends on the data.
+// Parses the command line of `syncopate` into plain structs, so that the layers below deploy/ do
+// not depend on flags. Values are checked here as far as possible; the commands check what depends
+// on the data.
 #pragma once
 
 #include <chrono>
@@ -28,39 +29,40 @@ class FlagSet;
 
 // The options of `syncopate serve`, which starts one parameter server.
 struct ServeOptions {
-  ClusterSpec cluster;  // the cluster as this server sees it: cluster.role is kServer
-  // The host name or address that workers connect to; "" uses the name that the cluster lists or,
+  ClusterSpec cluster;  // the cluster, with cluster.role kServer and the index of this server
+  // The host name or address to which workers connect; "" means the name in the cluster's list or,
   // without a list, the name of this host.
   std::string host;
   int port = 0;     // the port for data; 0 lets the system choose
   int threads = 0;  // the number of update threads; 0 derives it from the CPUs
   std::filesystem::path snapshot_dir;
   double snapshot_every = 10.0;  // seconds between two snapshots
-  // Rendezvous timeout in seconds; long, because workers on GPUs plan their network for minutes.
+  // Rendezvous timeout in seconds. It is long, because workers on GPUs take minutes to plan their
+  // network.
   double rendezvous_timeout = 300.0;
   double peer_timeout = 0.0;  // in seconds; 0: 5 s if all tasks are on one machine, else 15 s
   std::filesystem::path record;
-  Link link;  // simulates a slow link for data
+  Link link;  // a simulated slow link for data
 };
 
-// The options of `syncopate evaluate`. The network, the data set and the seed are recorded in the
-// checkpoint. A flag that contradicts the file is an error.
+// The options of `syncopate evaluate`. The checkpoint has the network, the data set and the seed. A
+// flag that contradicts the checkpoint is an error.
 struct EvaluateOptions {
   std::filesystem::path checkpoint;
   std::string model;                  // empty: the model in the checkpoint
-  NetworkFlags network;               // empty: as the checkpoint records
+  NetworkFlags network;               // empty: the flags in the checkpoint
   std::string data;                   // empty: the data set in the checkpoint
-  std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
+  std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the seed in the checkpoint
   int lanes = 1;
   int input_threads = 1;
   std::optional<bool> tunes_input_threads;  // whether --input-threads is auto; nullopt: not given
   std::filesystem::path cache_dir;
-  ImageOptions image;                 // without a size: the checkpoint's
+  ImageOptions image;                 // without a size: the size in the checkpoint
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
   bool json = false;
 
-  // Returns whether the number of reader threads is tuned automatically. Without --input-threads,
-  // train's rule for this value of --data applies.
+  // Returns whether the number of reader threads is tuned automatically. Without --input-threads it
+  // is tuned if the samples are encoded, as in train. chosen_data: the value of --data.
   bool tunes_readers(std::string_view chosen_data) const {
     return tunes_input_threads.value_or(is_encoded(chosen_data));
   }
@@ -74,7 +76,7 @@ struct InfoOptions {
 struct ExportOptions {
   std::filesystem::path checkpoint;
   std::filesystem::path out;
-  bool onnx = false;  // the network, too, as an ONNX file
+  bool onnx = false;  // true: write an ONNX file, which has the network and its weights
 };
 
 // The options of `syncopate predict`.
@@ -98,8 +100,8 @@ struct NetworkOptions {
   bool json = false;
 };
 
-// The options of `syncopate convert`, which writes a network of an ONNX file as a network file and
-// its weights, or a data set in another format.
+// The options of `syncopate convert`, which converts an ONNX file to a network file and a file of
+// weights, or a data set to another format.
 struct ConvertOptions {
   std::string format = "network";
   std::string source;             // the ONNX file, or the data set
@@ -118,13 +120,15 @@ struct ClusterOptions {
 struct LaunchOptions {
   int workers = 1;
   int servers = 0;
-  std::filesystem::path program;  // of the workers, which has its own workload; empty: this program
+  // The program of the workers, if it has its own workload; empty: this program.
+  std::filesystem::path program;
   // The arguments of the workers: "train" or "doctor" and its flags, or the flags of `program`.
   std::vector<std::string> role_arguments;
-  // The arguments of the servers, which this program runs: the flags of `program` that are flags of
-  // train. Empty without `program`: the servers take the workers' arguments.
+  // The arguments of the servers, which run as `syncopate` even if the workers run `program`: those
+  // flags of `program` that train also has. Empty if there is no `program`; the servers then get
+  // role_arguments.
   std::vector<std::string> server_arguments;
-  Environment::Variables environment;        // the environment of every role: ours and --env
+  Environment::Variables environment;  // the environment of every role: the launcher's and --env
   std::vector<std::string> added_variables;  // the names that --env sets
   LaunchRules rules;
   std::filesystem::path checkpoint_dir;  // the folder given to train; empty if not given
@@ -155,21 +159,21 @@ using CommandOptions =
                  InfoOptions, NetworkOptions, ConvertOptions, ClusterOptions, LaunchOptions,
                  SbatchOptions, DoctorOptions, TextOptions>;
 
-// A program with a network and data of its own (deploy/program.h), which takes the flags of train
-// except those that choose or change them.
+// A program with its own network and data (deploy/program.h). It accepts the flags of train, except
+// flags that choose or change the network and the data.
 struct OwnWorkload {
-  std::string program;             // its name, for --help and messages
-  bool takes_other_flags = false;  // true: flags that train lacks are left to the program
+  std::string program;             // name of the program, for --help and messages
+  bool takes_other_flags = false;  // true: the program parses flags that train does not have
 };
 
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
-// argument and UnavailableError for a choice that this build lacks, each with a message of one
+// argument, and UnavailableError for a value that this build does not support. Each message is one
 // line.
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
-// Parse the arguments behind the name of one command. These functions throw the same errors as
-// parse_command_line(). own: the program in place of `syncopate train`, if there is one.
+// These functions parse the arguments after the name of one command. They throw the same errors as
+// parse_command_line(). own: the program, if a program with its own workload calls the function.
 CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment,
                            const std::optional<OwnWorkload>& own = std::nullopt);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);
@@ -180,19 +184,19 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments);
 CommandOptions parse_convert(std::span<const std::string> arguments,
                              const Environment& environment);
 
-// Returns the flags of train, for a command that takes them behind `--`.
+// Returns the flags of train, for a command that takes them after `--`.
 std::vector<RestFlag> train_rest_flags();
 
-// Parses the options that several runs share. The caller sets the strategy and the cluster
+// Parses flags of train that several runs share. The caller sets the strategy and the cluster
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds flags of train to another command, with their help. --help shows `default_text` as the
-// default of flags that a checkpoint records; "": train's default.
+// Adds the flags `names` of train to another command. --help shows `default_text` as the default of
+// flags that a checkpoint records; "": the default of train.
 void add_flags_of_train(FlagSet& flags, TrainOptions& options,
                         std::initializer_list<std::string_view> names,
                         const std::string& default_text = "");
-// Adds the group "Model and data", without what only training needs.
+// Adds the flags of the group "Model and data", without flags that only training needs.
 void add_data_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
 // Adds the flags that say how pictures and records become samples.
 void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
@@ -200,15 +204,15 @@ void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& d
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
 void require_data_name(const std::string& text);
-// Turns tuning on for --input-threads and --prefetch where they were not given, if the samples of
-// `data`, a value of --data, are encoded.
+// Sets the defaults of --input-threads and --prefetch, if they were not given: both are tuned if
+// the samples of `data`, a value of --data, are encoded.
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
-// Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
-// first; if none is set, a folder below the temporary folder.
+// Returns the first of $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate and $HOME/.cache/syncopate
+// with a variable that is set; if none is set, a folder below the temporary folder.
 std::filesystem::path default_cache_dir(const Environment& environment);
 
-// Returns the folder of decoded pictures, on the machine's own disk, without --cache-dir.
+// Returns the default folder for decoded pictures, which is on the machine's own disk.
 std::filesystem::path local_cache_dir(const Environment& environment);
 
 }  // namespace syncopate

@@ -6,12 +6,13 @@
 
 namespace syncopate {
 
-// With a slow link, --transport auto means TCP. Throws UsageError if the strategy has no link that
-// could be slowed.
+// Checks the flags of slow links. If a link is slowed, sets the transport to TCP. Throws UsageError
+// if the strategy, the collective or the transport has no link that can be slowed.
 void check_link(const FlagSet& flags, StrategyOptions& options);
 
-// Completes options.loop.service_time; options.cluster must be filled before. Throws UsageError,
-// unless the number of replicas follows from the GPUs, for a worker that the job does not have.
+// Completes options.loop.service_time and first_worker. options.cluster must be set before. Throws
+// UsageError for a worker that the job does not have; if the number of replicas follows from the
+// GPUs, find_devices() checks this later.
 void check_compute_delays(TrainOptions& options);
 
 }  // namespace syncopate

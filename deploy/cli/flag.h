@@ -1,5 +1,5 @@
-// Describes one flag of a command line: where its value goes, which values it takes, and how --help
-// shows it.
+// Describes one flag of a command line: the variable that gets its value, the values that it
+// accepts, and its text in --help.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 namespace syncopate {
 
 struct Flag {
-  // The name of the flag, as in "--epochs"; a second spelling follows a comma. A name without
-  // dashes, as in "DIR", marks a value that is read by its position.
+  // The name of the flag, such as "--epochs"; a second spelling may follow after a comma. A name
+  // without dashes, such as "DIR", means a value that is given by its position.
   std::string name;
   FlagTarget target;
   std::string help;  // the description in --help, a noun phrase
@@ -29,17 +29,19 @@ struct Flag {
   std::string first_name() const { return name.substr(0, name.find(',')); }
 };
 
-// Parses flag.words into the flag's target. Throws UsageError, which names the flag, the text, what
-// was expected and, for a slip such as a decimal comma, the number that was probably meant.
+// Parses flag.words into the flag's target. Throws UsageError naming the flag, its text and what
+// was expected. For a typing error such as a decimal comma the message suggests the number that was
+// probably meant.
 void store_value(const Flag& flag);
 
 // Returns a flag's placeholder such as "INT", "FILE" or "HOST:PORT"; empty for a switch.
 std::string placeholder_of(const Flag& flag);
-// Returns as text the value that a run has without the flag; empty if there is no default.
+// Returns the default value as text; empty if there is no default.
 std::string default_of(const Flag& flag);
 
-// Throws UsageError unless `value` is one of `names`, as FlagRules::choices; the message suggests
-// the name that was probably meant, unless `explain` knows more.
+// Throws UsageError unless `value` is one of `names`, as for FlagRules::choices. The message has
+// the text of `explain` if that returns any; otherwise it suggests the name that was probably
+// meant.
 void require_name(std::string_view flag, const std::string& value, const Names& names,
                   ExplainName explain = nullptr);
 
@@ -48,17 +50,17 @@ inline constexpr std::size_t kHelpColumns = 100;
 struct HelpFrame {
   std::string command;  // the full name of the command, such as "syncopate train"
   std::string summary;
-  // The usage text shows the words behind -- as this text, such as "[FLAGS OF train]"; "" if the
+  // The text for the words after -- in the usage line, such as "[FLAGS OF train]"; "" if the
   // command takes no such words.
   std::string rest;
-  std::string footer;  // the end of --help, without line breaking
+  std::string footer;  // the end of --help; its lines are not wrapped
 };
 
 // Returns the text of --help. No line is longer than kHelpColumns, except in the footer.
 std::string help_text(const HelpFrame& frame, const std::vector<Flag>& flags);
 
 // Breaks `text` at blanks into lines of at most kHelpColumns. The first line begins at column
-// `column`; the others are indented by `indent` columns. Newlines in the text stay.
+// `column`; the other lines are indented by `indent` columns. Newlines in the text are kept.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
 
 }  // namespace syncopate

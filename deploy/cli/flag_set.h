@@ -14,50 +14,55 @@
 
 namespace syncopate {
 
-// A flag of the words behind `--`.
+// A flag that may be used after `--`.
 struct RestFlag {
   std::string name;  // such as "--epochs"
   bool is_switch = false;
-  std::string instead{};  // why it may not stand there either, and what to type; "" if it may
+  // If the flag is not allowed after `--` either: the reason and what to type; else ""
+  std::string instead{};
 };
 
-// A FlagSet holds the flags of one command. It may be used by one thread only. The targets of the
-// flags outlive the calls of parse().
+// The flags of one command. The targets of the flags must outlive the calls of parse(). One thread
+// only.
 class FlagSet {
  public:
-  // `command` is the full name, as in "syncopate train". `summary` says what the command does.
-  // --help shows `footer` last.
+  // command: the full name, such as "syncopate train". summary: what the command does. footer: the
+  // text at the end of --help.
   FlagSet(std::string command, std::string summary, std::string footer = "");
 
-  // Sets the heading in --help of the flags that are added next.
+  // Sets the heading in --help for the flags that are added next.
   void begin_group(std::string title) { group_ = std::move(title); }
-  // Adds a flag. `name` is "--epochs", or "DIR" for a value that is read by its position. `help`
-  // says in one plain phrase, with a unit, what the flag does; the choices and the default are
-  // added to it.
+  // Adds a flag. name: such as "--epochs", or "DIR" for a value that is given by its position.
+  // help: a plain phrase, with a unit, that says what the flag does; --help adds the choices and
+  // the default to this phrase.
   void add(std::string name, FlagTarget target, std::string help, FlagRules rules = {});
   // Adds --config FILE. The file has a line NAME = VALUE for each flag; a flag on the command line
   // takes precedence.
   void add_config();
-  // Makes parse() store the words behind `--` in `words`. `usage` is a text such as "[FLAGS OF
-  // train]", `what` a noun such as "flags of train". `flags` are those that stand there: one of
-  // them in front of `--` is refused with the right command line. `command`: the word in front of
-  // them, such as "train"; "" if they stand alone.
+  // Makes parse() store the words after `--` in `words`. usage: the text for these words in the
+  // usage line, such as "[FLAGS OF train]". what: a noun for them, such as "flags of train". flags:
+  // the flags that may be used after `--`; if one of them is used before `--`, parse() refuses it
+  // and shows the right command line. command: the first word after `--`, such as "train"; "" if
+  // there is none.
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what,
                  std::vector<RestFlag> flags, std::string command = "");
-  // Makes a declared flag an error, "FLAG: WHY", and leaves it out of --help.
+  // Makes parse() refuse a declared flag with the error "FLAG: WHY", and removes the flag from
+  // --help.
   void refuse(std::string_view flag, std::string why);
   // Makes parse() skip flags that are not declared, and their values.
   void skip_unknown() { skips_unknown_ = true; }
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
-  // Parses the arguments and stores the values. Returns the text of --help if the arguments ask for
-  // it. Throws UsageError for an unknown flag, with a suggestion, and for a refused value.
+  // Parses the arguments and stores the values. Returns the text of --help if the arguments contain
+  // --help, else nullopt. Throws UsageError for an unknown flag, with a suggestion, and for a
+  // refused value.
   std::optional<std::string> parse(std::span<const std::string> arguments);
 
   std::string help() const;
   // True if the parsed arguments contained the flag.
   bool has(std::string_view flag) const;
-  // Returns a flag that was given as the user typed it, such as "--link-rate 1gbit".
+  // Returns a flag and its value as the user typed them, such as "--link-rate 1gbit". The flag must
+  // have been given.
   std::string as_given(std::string_view flag) const;
   // Throws UsageError "FLAG requires WHAT" if the flag was given and `holds` is false.
   void require(std::string_view flag, bool holds, std::string_view what) const;

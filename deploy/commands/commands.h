@@ -11,37 +11,37 @@
 
 namespace syncopate {
 
-// Trains a workload (worker/run/run_workload.h). Returns 0 when training is done, 75 when it
-// stopped on request after writing a checkpoint, 1 when it stopped with nothing saved. `mpi` is
-// null unless wants_mpi() is true.
+// Trains a workload (worker/run/run_workload.h). Returns the exit code of TaskRun::run(). mpi: null
+// unless wants_mpi() is true.
 int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
               MpiSession* mpi, std::ostream& out);
 // True if the tasks sum gradients through MPI or meet through MPI.
 bool wants_mpi(const TrainOptions& options);
-// Runs a parameter server. It was started by hand, or the cluster gave it the server role.
+// These functions run a parameter server: run_serve() one that was started with `syncopate serve`,
+// run_train_server() a task that the cluster gave the server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
 int run_train_server(const TrainOptions& options, StopSignal& signals);
-// Runs an evaluator beside a job: it measures each checkpoint that appears.
+// Runs an evaluator beside a job, which evaluates each checkpoint when it appears.
 int run_train_evaluator(const TrainOptions& options, const Workload& workload, StopSignal& signals,
                         std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
 // Writes the weights of a checkpoint to a file for other programs.
 int run_export(const ExportOptions& options, std::ostream& out);
-// Prints the class of each sample of some files.
+// Prints the predicted class of each sample in the given files.
 int run_predict(const PredictOptions& options, std::ostream& out);
 // Prints the network of --model for the samples of --data.
 int run_network(const NetworkOptions& options, std::ostream& out);
-// Writes the data set DATA as TFRecord files.
+// Writes a data set as TFRecord files.
 int run_convert(const ConvertOptions& options, std::ostream& out);
 int run_convert_network(const ConvertOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
-// Runs `syncopate doctor`. Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi`
-// is null unless wants_mpi(asked.train) is true.
+// Runs `syncopate doctor`. Returns 0 if doctor found no error, else 1. mpi: null unless
+// wants_mpi(asked.train) is true.
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out);
 // Prints or submits a job. Returns the exit code of sbatch; 0 if the script was only printed.
 int run_sbatch(const SbatchOptions& options, std::ostream& out);
-// Runs a job's roles. Returns their worst exit code, where 2 is worst, followed by 1, 75 and 0.
+// Runs the roles of a job. Returns the worst of their exit codes, see worse_exit_code().
 int run_launch(const LaunchOptions& options, std::ostream& out);
 
 }  // namespace syncopate

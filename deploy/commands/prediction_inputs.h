@@ -1,4 +1,4 @@
-// The samples that `syncopate predict` reads: pictures, .npy files and tables, one after the other.
+// Reads the samples for `syncopate predict` from pictures, .npy files and tables.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,21 @@ class PredictionInput {
   virtual std::int64_t size() const noexcept = 0;
   // True for an array or a table of several samples; false for a file that is one sample.
   virtual bool has_rows() const noexcept { return false; }
-  // Fills `sample`, all bytes of the network's input. Throws FileError.
+  // Reads sample `index` into `sample`, which has the size of the network's input. Throws
+  // FileError.
   virtual void read(std::int64_t index, std::span<std::byte> sample) = 0;
 };
 
-// What a checkpoint says of the samples that its network was trained on.
+// What a checkpoint records about the samples on which its network was trained.
 struct InputForm {
   const Node& input;  // the network's input
   bool apply_exif = false;
   std::string table_columns;  // Progress::table_columns
 };
 
-// Opens a file: a .npy file or a table (.csv, also packed) by its name, else a table if the network
-// was trained on one, else a picture. Throws UsageError if the network does not take such samples,
-// and FileError if the file cannot be read.
+// Opens a file. The name decides whether it is a .npy file or a table (.csv, also packed). A file
+// with another name is a table if the network was trained on a table, else a picture. Throws
+// UsageError if the network does not take such samples, and FileError if the file cannot be read.
 std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path,
                                                        const InputForm& form);
 

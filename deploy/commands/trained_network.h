@@ -1,5 +1,4 @@
-// A network with the weights of a checkpoint, on the CPU. Used by the commands that only compute
-// with it.
+// A network with the weights of a checkpoint, on the CPU. Used by commands that do not train.
 #pragma once
 
 #include <filesystem>
@@ -10,14 +9,14 @@
 
 namespace syncopate {
 
-// Reads the description of the checkpoint that --checkpoint names. For a folder, takes its newest
-// checkpoint and names it in a log line. Throws what read_checkpoint_info() throws.
+// Reads the metadata of the checkpoint that --checkpoint names. For a folder, reads its newest
+// checkpoint and logs the name of that checkpoint. Throws what read_checkpoint_info() throws.
 CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder);
 
-// The values and the running statistics of a checkpoint; the moving average of the values, if the
-// run kept one.
+// A network with the values and running statistics of a checkpoint. If the checkpoint has a moving
+// average of the values, the values are this average.
 struct TrainedNetwork {
-  // Throws what load_checkpoint() throws. `network` is copied.
+  // Loads the checkpoint; copies `network`. Throws what load_checkpoint() throws.
   TrainedNetwork(const CheckpointInfo& info, const Graph& network);
   TrainedNetwork(const TrainedNetwork&) = delete;
   TrainedNetwork& operator=(const TrainedNetwork&) = delete;

@@ -1,5 +1,5 @@
-// The report that each task sends to the first task, and what is wrong with the job according to
-// the reports of its tasks.
+// The report that each task sends to the first task, and the diagnosis of the job from the reports
+// of all its tasks.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,39 @@ namespace syncopate {
 
 struct TaskReport {
   std::string name;     // name of the task, such as "worker 1"
-  std::string host;     // the host name that its machine has
-  std::string boot_id;  // equal for tasks that run under one kernel
+  std::string host;     // the host name of the task's machine
+  std::string boot_id;  // identifies the running kernel; equal for tasks on one machine
   std::string program;  // a hash of the program's file, in hexadecimal
   std::string version;
   std::map<std::string, std::string> libraries;  // the versions of the loaded libraries, by name
   std::string isa;
   std::vector<int> cpus;          // the CPUs that the task may use
-  double cpu_quota = 0.0;         // the CPUs' time that its cgroup gives; 0 without a quota
+  double cpu_quota = 0.0;         // the CPU quota of the task's cgroup, in CPUs; 0: no quota
   int threads = 1;                // the number of threads that the task would compute with
   bool computes = true;           // false for a server
   std::vector<std::string> gpus;  // the bus addresses of the GPUs on which the task would train
-  double clock_seconds = 0.0;     // the system clock in seconds, read when all tasks had met
+  double clock_seconds = 0.0;     // the system clock in seconds, read after all tasks had met
   std::int64_t shm_free_bytes = 0;
   std::int64_t open_files = 0;         // the limit on open files
   std::int64_t open_files_needed = 0;  // the number of files that the task would open
-  std::vector<Agreement> agreements;   // what workers compare when they meet; servers: none
+  std::vector<Agreement> agreements;   // what workers compare when they meet; empty for servers
   std::vector<std::string> proxies;    // the names of proxy variables that are set
-  // InfiniBand and RoCE ports: "mlx5_0 port 1: RoCE, ACTIVE, 100 Gb/sec, GID 3 for RoCE v2".
+  // InfiniBand and RoCE ports, such as "mlx5_0 port 1: RoCE, ACTIVE, 100 Gb/sec, GID 3 for RoCE
+  // v2".
   std::vector<std::string> rdma_ports;
   std::vector<std::string> nccl;      // NCCL's variables, as NAME=VALUE
-  std::string device_problem;         // "" if all devices of its replicas exist
+  std::string device_problem;         // "" if all devices of the task's replicas exist
   std::string data;                   // the sizes and a few samples of the data, as text
   std::string data_problem;           // "" if the data can be read
-  std::vector<std::string> refusals;  // the error messages with which train would end
-  std::string folder_problem;         // "" if files can be created in the folder
+  std::vector<std::string> refusals;  // the messages of errors with which train would end
+  std::string folder_problem;         // "" if files can be created in the checkpoint folder
   bool folder_is_missing = false;     // true if train would create the checkpoint folder
   // True if the first task's file is visible in the checkpoint folder.
   bool sees_chiefs_file = true;
 };
 
-// Convert a task's report to and from JSON. Decoding throws PeerError if the text is no report.
+// These functions convert a task's report to JSON and back. Decoding throws PeerError if the text
+// is not a report.
 std::string encode(const TaskReport& report);
 TaskReport decode_task_report(const std::string& text);
 
@@ -59,12 +61,13 @@ struct Finding {
 std::string describe(std::vector<Finding> findings);
 bool has_errors(const std::vector<Finding>& findings);
 
-// JobUnderTest describes the job that would be trained.
+// The job that would be trained.
 struct JobUnderTest {
   std::string strategy;
   std::string collective;
   std::string devices = "cpu";
-  // The number of tasks expected; with fewer reports, some tasks could not be met.
+  // The number of tasks of the job. If there are fewer reports, some tasks did not come to the
+  // rendezvous.
   int tasks = 1;
   int replicas = 1;                // the number of replicas that take part in one update
   std::int64_t global_batch = 0;   // 0: each replica has its own batch

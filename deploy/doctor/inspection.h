@@ -1,5 +1,5 @@
-// Collects what a task reports: facts about itself and its machine, and the errors that train would
-// find before its first step. Train's own checks find them.
+// Collects the report of a task: facts about the task and its machine, and the errors that train
+// would find before its first step. The same functions that train calls find these errors.
 #pragma once
 
 #include <filesystem>
@@ -14,17 +14,17 @@
 
 namespace syncopate {
 
-// Fills the whole report except the devices, the clock and sees_chiefs_file, which need the other
-// tasks. Opens the data and runs train's first checks. Throws nothing: a fact that cannot be found
-// stays empty, and data that cannot be read is reported as a problem.
+// Returns the report without the devices, the clock and sees_chiefs_file, which need the other
+// tasks. Opens the data and runs train's first checks. Does not throw: a fact that cannot be
+// determined stays empty, and data that cannot be read are reported as a problem.
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
 // Finds the devices of this task's replicas and divides them as train does. With a membership every
 // task must call it. Throws PeerError if the exchange with another task fails.
 void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
-// Describes the InfiniBand and RoCE ports below /sys/class/infiniband, or below a folder like it.
-// Source: Linux kernel, Documentation/ABI/stable/sysfs-class-infiniband.
+// Describes the InfiniBand and RoCE ports. root: /sys/class/infiniband, or a copy in tests. Source:
+// Linux kernel, Documentation/ABI/stable/sysfs-class-infiniband.
 std::vector<std::string> rdma_ports(const std::filesystem::path& root);
 
 // Returns the name of a task, such as "worker 1".
@@ -32,15 +32,15 @@ std::string task_name(const ClusterSpec& spec);
 
 double system_clock_seconds();
 
-// Returns the folder itself, or the folder's nearest ancestor that exists.
+// Returns the folder if it exists, else its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A FolderToken creates a file in the checkpoint folder or, if that does not exist yet, in the
-// folder that it would be created in. Other tasks look for the file to check whether they share the
-// folder. The destructor removes the file.
+// A file by which other tasks check whether they share the checkpoint folder. It is created in the
+// checkpoint folder or, if that does not exist yet, in its nearest existing ancestor. The
+// destructor removes the file.
 class FolderToken {
  public:
-  // Creates the token's file, but no file if `folder` is empty or cannot be written.
+  // Creates the file `name`. Creates no file if `folder` is empty or cannot be written.
   FolderToken(const std::filesystem::path& folder, const std::string& name);
   FolderToken(const FolderToken&) = delete;
   FolderToken& operator=(const FolderToken&) = delete;

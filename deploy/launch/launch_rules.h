@@ -1,4 +1,5 @@
-// The rules of a launch: what `launch` does after a role has failed, and which workers start later.
+// The rules of a launch, which decide what `launch` does after a role has failed, and which workers
+// start later.
 #pragma once
 
 #include <array>
@@ -13,14 +14,15 @@
 
 namespace syncopate {
 
-// What happens after the failure of a role. kStop: the other roles end too. kContinue: they go on.
+// What happens after the failure of a role. kStop: the other roles are ended. kContinue: the other
+// roles go on.
 enum class FailureRule : std::uint8_t { kStop, kContinue };
 
 // A RoleRule applies to all roles of one kind (workers or servers).
 struct RoleRule {
   FailureRule on_failure = FailureRule::kStop;
-  // True if the running job accepts the role again: the role is started again by itself while it
-  // has restarts left, and counts as failed only after that.
+  // True if the running job accepts the role again. The role is then started again alone while it
+  // has restarts left, and counts as failed only when it has none left.
   bool restarts_alone = false;
   // True if the other roles detect a failed role and end by themselves; false if launch asks them
   // to end at once.
@@ -30,9 +32,9 @@ struct RoleRule {
 struct LaunchRules {
   RoleRule workers;
   RoleRule servers;
-  // True if the roles meet at the start and report that they have, at the descriptor that
-  // SYNCOPATE_MET_FD names. The failure of a role before that ends the job: the others would wait
-  // for it until their rendezvous timeout.
+  // True if the roles meet at the start and then report this through the descriptor in
+  // SYNCOPATE_MET_FD. If a role fails before the roles have met, the job ends, because the other
+  // roles would wait for the failed role until their rendezvous timeout.
   bool roles_meet = false;
   // The largest number of restarts of one role, alone or together with all other roles.
   int most_restarts = 0;
@@ -42,18 +44,19 @@ struct LaunchRules {
   // to `longest_back_off`.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
-  // A role that has been stopped (SIGSTOP) for this time is killed if it restarts alone, so that it
-  // is started again: the other roles have given it up by then. Before the roles have met, every
+  // A role that restarts alone is killed after it has been stopped (SIGSTOP) for this time, so that
+  // it is started again. By then the other roles treat it as lost. Before the roles have met, every
   // role that is stopped for this time is killed.
   std::chrono::milliseconds stopped_timeout = std::chrono::seconds(5);
   // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
-  // The time that the other roles have to end by themselves: tasks after a failure (a task detects
-  // a lost peer within 5 s; launch continues a stopped one), servers after the last worker has
-  // ended. Then launch sends SIGTERM, and SIGKILL after `grace`.
+  // The time that roles have to end by themselves: all roles after a failure, and servers after the
+  // last worker has ended. A task detects a lost peer within 5 s, and launch continues stopped
+  // roles. After this time launch sends SIGTERM, and SIGKILL after another `grace`.
   std::chrono::milliseconds timeout = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
-  std::filesystem::path system_root = "/";  // the files of the kernel are below it
+  // The root folder for files of the kernel; tests pass another folder.
+  std::filesystem::path system_root = "/";
 };
 
 enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // the values of --on-failure
@@ -62,21 +65,20 @@ constexpr auto named_values(OnFailure /*type*/) {
                     Named{"continue", OnFailure::kContinue}};
 }
 
-// LaunchedJob has the properties that decide whether a job can lose a role and accept that role
-// again.
+// The properties that decide whether a job can lose a role and accept the role again.
 struct LaunchedJob {
   bool has_servers = false;
   ps::ConsistencyOptions consistency;  // valid only if the job has servers
   bool has_checkpoints = false;        // true if the job has a folder for checkpoints
 };
 
-// Chooses the rules of a job. kAuto means kStop, except that workers of servers that need not wait
-// for each worker continue without a failed worker. Only those workers, and servers that restore
-// their state from a file, are restarted alone; under kStop no role is.
+// Chooses the rules of a job. kAuto means kContinue for workers if can_go_on_without_a_worker(job),
+// and kStop otherwise. Only such workers, and servers that restore their state from a file, are
+// restarted alone. With kStop no role is restarted alone.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
 
-// Returns whether the job can go on without one of its workers: the others do not wait for its
-// steps.
+// Returns whether the job can go on without one of its workers, because the other workers do not
+// wait for steps of the missing worker.
 bool can_go_on_without_a_worker(const LaunchedJob& job) noexcept;
 
 // A late worker: it joins a running job at a given time, as --join of `launch` and of
@@ -90,7 +92,7 @@ struct Join {
 Join parse_join(const std::string& text);
 std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
 
-// Returns how many worker indices the job has: `workers`, or more where a late worker has a higher
+// Returns the number of worker indices of the job: `workers`, or more if a late worker has a higher
 // index.
 int places_of(int workers, const std::vector<Join>& joins);
 // Returns, in ascending order, the indices of the workers that are absent at the start: the late

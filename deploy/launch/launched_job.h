@@ -1,5 +1,5 @@
-// Runs a job as processes on this machine: groups of roles, one after the other, because a failed
-// group may be started again.
+// Runs a job as processes on this machine. A group of roles that failed may be started again, as a
+// new group.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// Returns the commands of the roles to start together. It is called before each common start. The
-// argument is the number of restarts so far: 0 the first time, and more each later time.
+// A function that returns the commands of the roles to start together. It is called before each
+// common start of the roles. restarts: the number of restarts so far, 0 in the first call.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
 // Starts the roles with the commands that `plan` returns, and runs until they have ended. Blocks

@@ -1,5 +1,5 @@
-// A role (a worker or a server) as the launcher sees it over all restarts: its command and start
-// time, its process while one runs, its output, and how the last process ended. The RoleGroup
+// A role (a worker or a server) over all its restarts. It has the command and the start time of the
+// role, its process and output while one runs, and how the last process ended. The RoleGroup
 // decides whether the role is started again.
 #pragma once
 
@@ -28,7 +28,7 @@ class OutputPrefixer {
   // Returns the lines of output that these bytes complete, each with prefix and newline. A line
   // longer than kLongestLine is split.
   std::string add(std::string_view bytes);
-  // Returns the text behind the last newline of the output as a line; "" if there is no such text.
+  // Returns the text after the last newline of the output as a line; "" if there is no such text.
   std::string finish();
 
   static constexpr std::size_t kLongestLine = 64 << 10;
@@ -44,7 +44,8 @@ using WriteLines = std::function<void(std::string_view lines)>;
 struct LaunchOutput {
   WriteLines out;
   WriteLines err;  // also receives the launcher's own lines
-  // The queues that the lines go into, if any. While one is blocked, the roles wait too, as in any
+  // The queues behind `out` and `err`; null: there are none. While a queue is blocked, the launcher
+  // does not read the output that goes to this queue, so that the roles wait as in a shell
   // pipeline; the launcher goes on receiving signals.
   OutputQueue* out_queue = nullptr;
   OutputQueue* err_queue = nullptr;
@@ -78,9 +79,9 @@ class RoleOutput {
 // class forks.
 class LaunchedRole {
  public:
-  // Starts the role's process, unless the role is a late worker. `restarts` is how often the role
-  // has been started again so far. `signal_mask` applies in the process and outlives this object.
-  // Throws FileError if the process cannot be started.
+  // Starts the role's process, unless the role is a late worker. restarts: how often the role has
+  // been started again so far. signal_mask: the signal mask of the process; must outlive this
+  // object. Throws FileError if the process cannot be started.
   LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
 
   const std::string& name() const noexcept { return command_.name; }
@@ -116,7 +117,8 @@ class LaunchedRole {
   // Closes the descriptor that the role's next incarnation would inherit, because the role will not
   // be started again.
   void release() noexcept;
-  // Looks whether the role's process is stopped. Returns how many looks in a row have found it so.
+  // Checks whether the role's process is stopped. Returns the number of consecutive calls,
+  // including this call, that found it stopped.
   int count_stopped() noexcept;
   // Continues the role's process with SIGCONT if it is stopped, so that it can end.
   void continue_if_stopped();
@@ -141,11 +143,10 @@ class LaunchedRole {
   bool was_continued_ = false;
 };
 
-// True if the role ended as a server does that receives SIGTERM before its job is over: by that
-// signal, or with a message about the signal and exit code 1. A crash by another signal and another
-// exit code are false.
+// True if the role ended by SIGTERM or with exit code 1, as a server ends that receives SIGTERM
+// before its job is over. False for another signal or exit code.
 bool ended_as_asked(const LaunchedRole& role);
-// True if a worker runs or is going to be started. False if the job has no workers.
+// True if at least one worker runs or is going to be started.
 bool have_workers_left(const std::vector<LaunchedRole>& roles);
 // True if the job has workers and all of them have ended well, so that the training is complete.
 bool have_workers_ended_well(const std::vector<LaunchedRole>& roles);

@@ -1,5 +1,5 @@
-// An mpirun that SIGKILL ended leaves its session folder and the shared memory of its ranks behind.
-// The next launch with mpirun removes them.
+// Removes the session folder and the shared memory that an mpirun leaves behind if SIGKILL ended
+// it. The next launch with mpirun calls it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +17,9 @@ struct MpiFolders {
   std::string host;  // the name of this host
 };
 
-// Removes the session folders and the shared memory of this user's jobs on this host, if mpirun has
-// ended and no process has mapped the shared memory. Returns the removed session folders. Throws
-// nothing: what cannot be removed stays.
+// Removes the session folders and the shared memory of this user's jobs on this host if their
+// mpirun has ended and no process has mapped the shared memory. Returns the removed session
+// folders. Does not throw; leaves files that cannot be removed.
 // Source: Open MPI 4.1: the session folder is ompi.HOST.UID/pid.PID, where HOST may lack the
 // domain. Its contact.txt begins with
 // the number of mpirun's job; vader_segment.HOST.UID.JOB.RANK has it in hexadecimal, and the jobs

@@ -1,4 +1,5 @@
-// Output of the launcher that its reader has not taken yet, such as a pager or a stopped terminal.
+// Queues output of the launcher until its reader takes it. A pager or a stopped terminal may take
+// it late.
 #pragma once
 
 #include <chrono>
@@ -7,21 +8,21 @@
 
 namespace syncopate {
 
-// An OutputQueue writes to a descriptor without a wait, and keeps what finds no room. One thread
-// only may use it.
+// Writes to a descriptor without waiting, and queues the bytes that cannot be written yet. One
+// thread only.
 class OutputQueue {
  public:
   explicit OutputQueue(int descriptor) : descriptor_(descriptor) {}
 
-  // Writes what finds room now, and keeps the rest. After a write has failed, drops all lines.
+  // Writes as much as possible now and queues the rest. Drops all lines after a write has failed.
   void add(std::string_view lines);
-  // Writes kept lines, and waits up to `timeout` for room.
+  // Writes queued lines; waits up to `timeout` until they can be written.
   void write_kept(std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
 
   bool is_blocked() const noexcept { return !kept_.empty(); }
   // True if lines were lost, because a write failed.
   bool has_failed() const noexcept { return has_failed_; }
-  // Returns the descriptor to poll(2) for room, or -1 if no lines are kept.
+  // Returns the descriptor to pass to poll(2) with POLLOUT; -1 if no lines are queued.
   int blocked_descriptor() const noexcept { return is_blocked() ? descriptor_ : -1; }
 
  private:
@@ -30,7 +31,7 @@ class OutputQueue {
   bool has_failed_ = false;
 };
 
-// True if there is a queue and it keeps lines.
+// True if `queue` is not null and has queued lines.
 inline bool is_blocked(const OutputQueue* queue) { return queue != nullptr && queue->is_blocked(); }
 
 }  // namespace syncopate

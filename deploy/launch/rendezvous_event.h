@@ -1,5 +1,5 @@
-// Tells launch when the roles of a job have met. Until then nothing is trained, and a failed role
-// leaves the others waiting.
+// Tells the launcher when the roles of a job have met. Before that nothing is trained, and the
+// other roles wait for a failed role.
 #pragma once
 
 #include "deploy/launch/role_process.h"
@@ -7,16 +7,16 @@
 
 namespace syncopate {
 
-// Used by launch's thread only.
+// Used by the launcher's thread only.
 class RendezvousEvent {
  public:
-  // Throws FileError when the system has no descriptor left.
+  // Creates the event. Throws FileError if the system has no descriptor left.
   RendezvousEvent();
 
-  // Lets the role report that it has met the others: it inherits the event, and SYNCOPATE_MET_FD
-  // names the descriptor.
+  // Makes the role inherit the event, with its descriptor in SYNCOPATE_MET_FD, so that the role can
+  // report that it has met the other roles.
   void share_with(RoleCommand& command) const;
-  // Returns whether a role has reported that all have met.
+  // Returns whether a role has reported that all roles have met.
   bool is_over() noexcept;
 
  private:

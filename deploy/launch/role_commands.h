@@ -14,7 +14,8 @@ namespace syncopate {
 struct LocalRoles {
   // The arguments of every worker of the job; [0] is the path of the program.
   std::vector<std::string> arguments;
-  std::vector<std::string> server_arguments = {};  // of every server; empty: `arguments`
+  // The arguments of every server; empty: `arguments`.
+  std::vector<std::string> server_arguments = {};
   int workers = 1;
   int servers = 0;
   // The environment of every role; launch replaces the variables that it sets itself.
@@ -29,8 +30,8 @@ struct LocalRoles {
 // True for a variable that tells a role its place in the job. Only launch may set such variables.
 bool is_set_by_launch(std::string_view variable) noexcept;
 
-// A RendezvousSocket listens on 127.0.0.1, or on ::1 where this machine has no IPv4, at a port that
-// the system chooses. open_rendezvous() throws UsageError if the socket cannot be created.
+// A socket that listens on 127.0.0.1, or on ::1 if this machine has no IPv4, at a port that the
+// system chooses. open_rendezvous() throws UsageError if the socket cannot be created.
 struct RendezvousSocket {
   FileDescriptor socket;
   std::string endpoint;  // an address such as "127.0.0.1:40123" or "[::1]:40123"
@@ -38,12 +39,12 @@ struct RendezvousSocket {
 RendezvousSocket open_rendezvous();
 
 // Returns the commands of all roles, with a new socket and a new nonce at each call. The first
-// command is the role that hosts the rendezvous: server 0, or worker 0 in a job without servers.
-// That role inherits the listening socket, so that no other program can take the port. If the role
-// may be started again, the launcher keeps the command and the socket, and connections wait in the
-// socket's queue until the role is back. If not, only the role holds the socket, and connections
-// are refused as soon as it ends. Throws UsageError or FileError if the socket or the
-// nonce cannot be created.
+// command starts the role that hosts the rendezvous: server 0, or worker 0 in a job without
+// servers. That role inherits the listening socket, so that no other program can take the port. If
+// the role may be started again, the launcher keeps the socket open with the command, and
+// connections wait in the socket's queue until the role is back. Otherwise only the role has the
+// socket, and connections are refused as soon as the role ends. Throws UsageError or FileError if
+// the socket or the nonce cannot be created.
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
 
 struct MpirunJob {
@@ -56,7 +57,7 @@ struct MpirunJob {
 };
 
 // Returns the mpirun command, with a new port and a new nonce at each call. Each worker reads its
-// rank from Open MPI's variables and the rendezvous address from ours
+// rank from Open MPI's variables and the rendezvous address from SYNCOPATE_* variables
 // (strategies/cluster/resolvers/resolve_rank_variables.cc). Throws UnavailableError if mpirun is
 // not in the PATH of `environment`.
 RoleCommand make_mpirun(const MpirunJob& job);

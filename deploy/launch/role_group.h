@@ -1,6 +1,6 @@
 // Runs the roles of one job from their common start to their end. The group forwards output and
-// stop signals. It starts a failed role again or ends the other roles, as the rules for that kind
-// of role say. A group is started once; a restart of all roles makes a new group.
+// stop signals. After a failure it starts the role again or ends the other roles, according to the
+// rules for this kind of role. A group is started once; a restart of all roles makes a new group.
 #pragma once
 
 #include <array>
@@ -20,25 +20,26 @@
 
 namespace syncopate {
 
-// A RoleGroup is used by one thread only, and the process may have no other thread, because the
-// class forks. `stop` outlives the group.
+// The roles of one common start. One thread only, and the process may have no other thread, because
+// the class forks. `stop` must outlive the group.
 class RoleGroup {
  public:
-  // Starts the roles in the given order. `restarts` is how often all roles have been started again
-  // so far. Throws FileError if a role cannot be started, after killing those that run.
+  // Starts the roles in the given order. restarts: how often all roles have been started again so
+  // far. If a role cannot be started, kills the roles that run and throws FileError.
   RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
             const LaunchOutput& output, StopSignal& stop);
 
-  // Returns when all roles have ended: the worst exit code (exit_codes.h) of their last
-  // incarnations. There is no deadline, because training may last any time.
+  // Waits until all roles have ended. Returns the worst exit code (exit_codes.h) of their last
+  // incarnations. There is no deadline, because training may take any time.
   int run();
-  // True if a signal asked the group to stop. Roles that end after that signal have not failed.
+  // True if a signal asked the group to stop. Roles that end after the signal do not count as
+  // failed.
   bool was_asked_to_stop() const noexcept { return asked_to_stop_; }
   // True if the failure of a role ended the job or left it unfinished. False if the other workers
-  // went on without the failed role and ended well; then only the exit code tells of the failure.
+  // went on without the failed role and ended well; then only the exit code shows the failure.
   bool has_failed() const noexcept;
-  // Returns in one line why the exit code is not 0; "" if a role has said so in the last line, or
-  // if the group was asked to stop.
+  // Returns one line that says why the exit code is not 0; "" if the last output line of a role
+  // already says so, or if the group was asked to stop.
   std::string conclusion() const;
   // The number of restarts of the role that was started most often.
   int restarts() const noexcept;
@@ -54,16 +55,17 @@ class RoleGroup {
 
   // True if the other roles wait for this role at their rendezvous.
   bool is_awaited(const LaunchedRole& role) noexcept;
-  // Keeps the first cause of the job's failure; a certain cause replaces an uncertain one. The
-  // first role that exits is uncertain: another, which has not ended yet, may have told it to.
+  // Stores the cause of the job's failure: the first cause, except that a certain cause replaces an
+  // uncertain cause. The exit of the first role is an uncertain cause, because it may follow from
+  // the failure of another role that has not ended yet.
   void set_cause(std::string cause, bool is_certain);
 
   void wait_for_events();
   int poll_milliseconds() const noexcept;
   void pass_on_signals();
   void conclude(LaunchedRole& role);
-  // Reports `what` happened to a role that ended badly, and applies the rule for roles of its kind.
-  // `has_exited`: the role ended by itself, not by a signal, and was started.
+  // Reports the failure of a role and applies the rule for this kind of role. what: how the role
+  // ended. has_exited: whether the role was started and ended by itself, not by a signal.
   void evaluate_exit(LaunchedRole& role, const std::string& what, bool has_exited);
   // True if the servers ended well before they admitted the late worker, and launch then ended that
   // worker.
@@ -74,20 +76,20 @@ class RoleGroup {
   // again at that time meets no worker, and the other servers wait for it.
   bool ended_after_the_job(const LaunchedRole& role) const noexcept;
   void start_due_roles();
-  // Kills stopped roles, so that they are started again: a role that the others have given up
-  // because it has been stopped too long, and a role that the others wait for at the rendezvous.
+  // Kills roles that have been stopped for rules_.stopped_timeout, if they can be started again
+  // alone, or if the other roles wait for them at the rendezvous.
   void kill_stopped_roles();
   // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
   // roles when the last worker or the last server has ended.
   void end_job_if_done();
-  // Shortens the wait for late workers when the training is complete, because the servers may never
-  // let them in.
+  // Shortens the wait for late workers when the training is complete, because the servers may not
+  // admit them any more.
   void shorten_wait_for_late_workers();
-  // Waits up to `timeout` for the roles to end by themselves, and continues stopped roles so that
-  // they can. `because` is the reason that the log gives.
+  // Begins to wait up to `timeout` until the roles end by themselves, and continues stopped roles
+  // so that they can end. because: the reason, for the log.
   void begin_ending(std::string because, std::chrono::milliseconds timeout);
-  // Ends the job before training has begun: nothing is saved that could be lost, so the other roles
-  // are killed after `timeout`, and their ends are not reported.
+  // Ends the job before training has begun. Nothing can be lost, so the other roles are killed
+  // after `timeout`, and their ends are not reported. because: the reason, for the log.
   void end_before_training(const std::string& because, std::chrono::milliseconds timeout);
   void continue_stopped_roles();
   // Enters the next stage of ending the job (SIGTERM, then SIGKILL) when the deadline of the
@@ -101,9 +103,10 @@ class RoleGroup {
   StopSignal& stop_;
   MemoryKills memory_kills_;
   RoleGuard guard_;
-  std::optional<RendezvousEvent> rendezvous_;  // none if the roles do not meet
+  std::optional<RendezvousEvent> rendezvous_;  // nullopt if the roles do not meet
   std::vector<LaunchedRole> roles_;
-  std::optional<Deadline> next_look_;  // for stopped roles; none if no role is killed for that
+  // When to look for stopped roles; nullopt if no role is killed for being stopped.
+  std::optional<Deadline> next_look_;
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
   std::string ending_because_;            // the reason for ending the roles, for log lines
@@ -111,7 +114,7 @@ class RoleGroup {
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
   bool ends_before_training_ = false;
-  std::string cause_;  // of the job's failure
+  std::string cause_;  // cause of the job's failure
   bool is_cause_certain_ = false;
 };
 

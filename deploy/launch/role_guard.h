@@ -1,5 +1,5 @@
-// Continues the roles of a launch that are stopped (SIGSTOP) when the launcher ends: the kernel
-// then sends every role SIGTERM, which a stopped process does not receive before it continues.
+// Continues stopped roles (SIGSTOP) of a launch when the launcher ends. The kernel then sends
+// SIGTERM to every role, which a stopped process does not receive before it continues.
 #pragma once
 
 #include <sys/types.h>
@@ -8,11 +8,11 @@
 
 namespace syncopate {
 
-// A RoleGuard is a process without a parent that ends with the launcher. It is used by one thread
-// only, and the process may have no other thread, because the class forks.
+// Starts a process without a parent, which ends after the launcher has ended. One thread only, and
+// the launcher may have no other thread, because the class forks.
 class RoleGuard {
  public:
-  // Starts the guard's process. Throws FileError if that is impossible.
+  // Starts the process. Throws FileError if it cannot be started.
   RoleGuard();
 
   // Called when a role's process has been started, and when it has ended.
@@ -22,7 +22,7 @@ class RoleGuard {
  private:
   void send(pid_t message) const noexcept;
 
-  FileDescriptor launcher_end_;  // of a pipe, which closes when the launcher ends
+  FileDescriptor launcher_end_;  // the launcher's end of a pipe; it closes when the launcher ends
 };
 
 }  // namespace syncopate

@@ -19,16 +19,16 @@ struct RoleCommand {
   // The role's name, such as "worker 0", printed before each line of output and in messages.
   std::string name;
   Role role = Role::kWorker;           // selects the rule for a failure
-  std::vector<std::string> arguments;  // of the role; [0] is the path of the program
+  std::vector<std::string> arguments;  // the arguments of the role; [0] is the path of the program
   Environment::Variables environment;
-  // A descriptor that stays open in this child alone, under the same number. Without it the child
-  // has only the standard streams. The launcher keeps the descriptor open as long as this command
-  // exists.
+  // A descriptor that the child inherits under the same number, and no other child does; empty:
+  // none. It stays open in the launcher as long as this command exists.
   FileDescriptor inherited;
-  // A descriptor of the launcher that stays open in this child too, under the same number; or -1.
+  // A descriptor of the launcher that the child inherits under the same number, like other
+  // children; -1: none.
   int shared = -1;
   std::vector<int> cpus;  // The CPUs that the role may use; empty means all CPUs of the launcher.
-  // The signal that replaces the signals that ask to stop; 0 passes those signals on unchanged.
+  // The signal that asks the role to stop; 0: the signal that the launcher received.
   int stop_signal = 0;
   // The delay of the start in milliseconds, counted from the start of the other roles; 0 starts the
   // role together with them. The job may be over before the delay has passed.
@@ -44,7 +44,7 @@ struct RoleEnding {
 // Returns how a process ended, such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
 std::string describe(const RoleEnding& ending);
 
-// A RoleProcess is used by one thread only, and the process may have no other thread, because the
+// The process of a role. One thread only, and the launcher may have no other thread, because the
 // class forks.
 class RoleProcess {
  public:
@@ -65,8 +65,8 @@ class RoleProcess {
   // Returns a descriptor that becomes readable when the process has ended; -1 after reap().
   int descriptor() const noexcept { return descriptor_.get(); }
   bool is_running() const noexcept { return static_cast<bool>(descriptor_); }
-  // True if SIGSTOP or a terminal has stopped the process. A stopped process cannot even end before
-  // it receives SIGCONT.
+  // True if SIGSTOP or a terminal has stopped the process. A stopped process can end by itself only
+  // after SIGCONT.
   bool is_stopped() const noexcept;
   // Sends a signal to the process. Does nothing after reap().
   void send(int signal) const noexcept;

@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-// Lives as long as its node. A getter throws FileError for an attribute of another type.
+// Reads the attributes of one node, which must outlive this object. A getter returns `otherwise` if
+// the attribute is absent, and throws FileError if it has another type.
 class OnnxAttributes {
  public:
   OnnxAttributes(const OnnxFile& file, const proto::onnx::NodeProto& node)
@@ -20,13 +21,14 @@ class OnnxAttributes {
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   float number(std::string_view name, float otherwise) const;
   std::string text(std::string_view name, std::string otherwise) const;
-  std::vector<float> numbers(std::string_view name) const;          // empty if it is absent
-  std::vector<std::int64_t> integers(std::string_view name) const;  // empty if it is absent
+  std::vector<float> numbers(std::string_view name) const;  // empty if the attribute is absent
+  std::vector<std::int64_t> integers(
+      std::string_view name) const;  // empty if the attribute is absent
   const proto::onnx::NodeProto& node() const noexcept { return node_; }
   const proto::onnx::AttributeProto* find(std::string_view name) const;
 
  private:
-  // Returns the attribute if it is there, of this type.
+  // Returns the attribute; null if it is absent. Throws FileError if it has another type.
   const proto::onnx::AttributeProto* typed(std::string_view name, std::int32_t type) const;
 
   const OnnxFile& file_;

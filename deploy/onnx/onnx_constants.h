@@ -1,6 +1,6 @@
-// The values of an ONNX file that do not depend on the network's input: stored tensors, and what
-// operators such as Shape, Concat and Expand compute from them. PyTorch writes shapes and biases of
-// zeros in this way.
+// The values of an ONNX file that do not depend on the network's input. They are stored tensors, or
+// computed from stored tensors by operators such as Shape, Concat and Expand. PyTorch writes shapes
+// and biases of zeros as such computations.
 #pragma once
 
 #include <functional>
@@ -19,59 +19,65 @@ namespace syncopate {
 struct OnnxConstant {
   Shape shape;
   bool is_float = true;
-  const proto::onnx::TensorProto* stored = nullptr;  // null if it was computed
-  bool is_transposed = false;                        // the stored matrix, with its axes exchanged
-  // The stored tensor of floats that its elements come from; empty for a Constant node, and for
-  // what is computed from shapes.
+  // The stored tensor; null if the constant was computed.
+  const proto::onnx::TensorProto* stored = nullptr;
+  bool is_transposed = false;  // true: the constant is the stored matrix with its axes exchanged
+  // The name of the stored tensor of floats from which the elements come; empty for a Constant node
+  // and for constants that are computed from shapes.
   std::string source{};
-  // The Constant node of floats that its elements come from.
+  // The name of the Constant node of floats from which the elements come; empty if there is none.
   std::string constant_node{};
-  // Which elements of the stored tensor or the Constant node they are, at most.
+  // The elements come from the range [first, end) of the stored tensor or the Constant node.
   std::int64_t first = 0;
   std::int64_t end = 0;
-  bool is_in_order = true;  // they are these elements, in their order
-  // If it was computed. NaN is the number of samples, where that is not fixed.
+  bool is_in_order = true;  // true: the elements are exactly this range, in order
+  // The elements of a computed constant. NaN means the number of samples, if that is not fixed.
   std::vector<double> numbers;
 };
 
-// In a shape, the number of samples that is not fixed.
+// The element of a shape that means a number of samples that is not fixed.
 inline constexpr std::int64_t kSamples = std::numeric_limits<std::int64_t>::min();
 
-inline constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;  // of one constant
+// The most elements of a computed constant.
+inline constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;
 
-// Returns the shape of a value that is not constant, with -1 for a number of samples that is not
-// fixed; none if it is not known.
+// A function that returns the shape of a value that is not constant, with -1 for a number of
+// samples that is not fixed; nullopt if the shape is not known.
 using OnnxShapeOf = std::function<std::optional<Shape>(const std::string&)>;
 
-// One thread only. Lives as long as its file.
+// All constants of one ONNX file, which must outlive this object. One thread only.
 class OnnxConstants {
  public:
   explicit OnnxConstants(const OnnxFile& file);
 
-  // Returns null for a value that is not constant.
+  // Returns the constant with this name; null if the value is not constant.
   const OnnxConstant* find(const std::string& name) const;
-  // Computes the output of a node if all its inputs are constants that are not trained, or changes
-  // the shape of a constant that may be trained. Returns false, and changes nothing, for other
-  // operators and for large outputs.
+  // Computes the output of a node and adds it to the constants. This is possible if all inputs are
+  // constants that are not trained, or if the node only changes the shape of a constant that may be
+  // trained. Returns false and changes nothing for other nodes, other operators and large outputs.
   bool fold(const proto::onnx::NodeProto& node, const OnnxShapeOf& shape_of);
 
   const OnnxFile& file() const noexcept { return file_; }
   const OnnxOrigins& origins() const { return origins_; }
-  // Returns what an input of a node is. A constant without a stored tensor is fixed.
+  // Returns the origin of a constant input of a node; kFixed for a constant that does not come from
+  // a stored tensor.
   OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
-  // The same for a weight, bias or norm of a layer, where one number with an axis is no plain one.
+  // Like origin(), for the weight, bias or norm of a layer. A tensor [1] may be such a weight, so
+  // only a tensor without axes counts as a number.
   OnnxOrigin origin_of_weight(const proto::onnx::NodeProto& node, int index) const;
 
-  // Throws UsageError for a number of samples that is not fixed.
+  // Returns the elements of a constant of floats. Throws UsageError if an element is a number of
+  // samples that is not fixed.
   std::vector<float> floats(const OnnxConstant& constant) const;
-  // Returns the elements of a constant that is small; none if it is not.
+  // Returns the elements of a small constant; nullopt if it has more than kMostFoldedElements.
   std::optional<std::vector<double>> numbers(const OnnxConstant& constant) const;
-  // Returns none if an element is a number of samples that is not fixed.
+  // Returns the elements of the constant `name`; nullopt if it is not a constant of integers, or if
+  // an element is a number of samples that is not fixed.
   std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
-  // Returns the elements of a shape, which may be kSamples.
+  // Like integers(), but for a shape, in which an element may be kSamples.
   std::optional<std::vector<std::int64_t>> sides(const std::string& name) const;
-  // Returns the number that a constant of one element has; none for a number of samples that is
-  // not fixed.
+  // Returns the number in a constant of one element; nullopt for other values, and for a number of
+  // samples that is not fixed.
   std::optional<double> number(const std::string& name) const;
   // Whether an element of the constant is a number of samples that is not fixed.
   bool has_samples(const std::string& name) const;
@@ -82,10 +88,11 @@ class OnnxConstants {
   const OnnxFile& file_;
   OnnxOrigins origins_;
   std::map<std::string, OnnxConstant, std::less<>> constants_;
-  std::int64_t num_folded_ = 0;  // elements of all computed constants
+  std::int64_t num_folded_ = 0;  // number of elements of all computed constants
 };
 
-// Returns the output of a node that computes a constant, as OnnxConstants::fold() does.
+// Computes the output of a node from constants; nullopt if that is not possible. Used by
+// OnnxConstants::fold().
 std::optional<OnnxConstant> folded_node(const OnnxConstants& constants,
                                         const proto::onnx::NodeProto& node,
                                         const OnnxShapeOf& shape_of);

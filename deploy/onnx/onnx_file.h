@@ -1,4 +1,5 @@
-// The bytes of an ONNX file as messages, and the values of its tensors. Knows nothing of operators.
+// Reads an ONNX file: the protobuf messages in its bytes, and the values of its tensors. The
+// meaning of operators is left to other files.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,29 @@
 
 namespace syncopate {
 
-// One thread only. All functions throw FileError with the name of the file.
+// An ONNX file. All functions throw FileError with the name of the file. One thread only.
 class OnnxFile {
  public:
-  // Reads a message from a stream of the file's bytes. Throws UsageError for an opset outside of
-  // kOldestOpset to kNewestOpset.
+  // Parses the file from a stream of its bytes. Throws UsageError for an opset that is not between
+  // kOldestOpset and kNewestOpset.
   OnnxFile(std::filesystem::path path, std::istream& bytes);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const proto::onnx::GraphProto& graph() const noexcept { return model_.graph(); }
   proto::onnx::GraphProto& mutable_graph() noexcept { return *model_.mutable_graph(); }
   std::int64_t opset() const noexcept { return opset_; }
-  // Returns an entry of the metadata of the model; "" if there is none of the name.
+  // Returns the metadata entry `key` of the model; "" if there is none.
   std::string metadata(std::string_view key) const;
   // The program that wrote the file, such as "pytorch".
   const std::string& producer() const noexcept { return model_.producer_name(); }
 
-  // Returns the files beside this one that hold stored tensors.
+  // Returns the other files, in the same folder, that have tensors of this file.
   std::vector<std::filesystem::path> other_files() const;
 
-  // Returns the shape of a tensor; its product is at most kMostTensorElements.
+  // Returns the shape of a tensor. The number of elements is at most kMostTensorElements.
   Shape shape_of(const proto::onnx::TensorProto& tensor) const;
-  // Whether the elements are of a floating-point type that read_floats() converts, or of an integer
-  // type that read_integers() does.
+  // Whether read_floats() can convert the elements, which are of a floating-point type.
+  // is_integer(): whether read_integers() can convert them.
   static bool is_float(const proto::onnx::TensorProto& tensor) noexcept {
     return is_float_type(tensor.data_type());
   }
@@ -48,7 +49,7 @@ class OnnxFile {
 
  private:
   void check_opset();
-  // Returns the bytes of a tensor's elements. Their number was compared with the shape.
+  // Returns the bytes of a tensor's elements, after a check that their number fits the shape.
   std::string bytes_of(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   std::string external_bytes(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   template <typename Stored, typename Values>
@@ -59,17 +60,20 @@ class OnnxFile {
   std::int64_t opset_ = 0;
 };
 
-// Returns a text of the file for a message: cut if it is long, and control characters replaced.
+// Returns a text of the file for a message. Long texts are cut, and control characters are
+// replaced.
 std::string shown_name(const std::string& name);
 // Returns the name of a node for a message, or the name of its output if the node has none.
 std::string node_name(const proto::onnx::NodeProto& node);
-// Returns a list for a message, of the first few names.
+// Returns a list of the first few names, for a message.
 std::string listed_names(const std::vector<std::string>& names);
-// Whether the operator is one of ONNX. Operators of other domains may have the same names.
+// Whether the operator is in the standard domain of ONNX. Operators of other domains may have the
+// same names.
 bool is_standard(const proto::onnx::NodeProto& node);
-// The domain of the nodes that take the place of several ones: Silu, Part and Repeat.
+// The domain of the nodes Silu, Part and Repeat, each of which replaces several nodes of a file.
 inline constexpr const char* kJoinedDomain = "syncopate.joined";
-// Returns the operator's name, behind its domain unless that is ONNX's, such as "com.acme::Relu".
+// Returns the operator's name. An operator outside the standard domain of ONNX has its domain in
+// front, such as "com.acme::Relu".
 std::string operator_name(const proto::onnx::NodeProto& node);
 
 }  // namespace syncopate

@@ -1,9 +1,9 @@
-// The values of an ONNX file as the graph has them: the axes that they have in the file and their
-// order in memory.
+// Relates the values of an ONNX file to nodes of the graph: the axes that a value has in the file,
+// and the order of its elements in memory.
 //
-// The graph keeps maps in the order H, W, C whatever order the file has: a Transpose between the
-// orders of the channels is another OnnxForm of the same node. An operator that needs the file's
-// order in memory gets it from in_order().
+// The graph has maps in the order H, W, C, whatever order the file uses. A Transpose that only
+// moves the channels therefore adds no node: its output is the same node with another OnnxForm. An
+// operator that needs the file's order in memory calls in_order().
 #pragma once
 
 #include <cstdint>
@@ -32,56 +32,57 @@ enum class OnnxForm : std::uint8_t {
 struct OnnxValue {
   NodeId node = 0;
   OnnxForm form = OnnxForm::kVector;
-  // The sides H, W, C of the map that the vector was, if its elements have the order H, W, C in the
-  // ONNX file, as in networks of Keras, and dense layers read it; empty otherwise.
+  // For a vector made by flattening a map in the order H, W, C, as in networks of Keras: the sides
+  // H, W, C of the map. Set only if dense layers read the vector; else empty.
   Shape channels_last{};
-  // Whether the vector was a map with the order C, H, W in the ONNX file.
+  // Whether the vector was made by flattening a map that has the order C, H, W in the ONNX file.
   bool was_channels_first = false;
-  bool is_positive = false;  // no element is below 0: the output of an activation
-  // What the file has done with the map before and the graph has not yet: how often each row was
-  // repeated, and the zeros around it. The next node takes them over.
+  bool is_positive = false;  // whether no element is below 0, as after an activation such as Relu
+  // Operations of the file that are not in the graph yet, because the next node includes them: how
+  // often each row is repeated, and the zeros around the map.
   int repeated_rows = 1;
   Padding pad{};
 
   bool is_pending() const { return repeated_rows != 1 || pad != 0; }
 };
 
-// Adds the nodes that bring values into another form. One thread only.
+// Converts values to other forms by adding nodes to the graph. One thread only.
 class OnnxForms {
  public:
-  // batch: the fixed number of samples; -1 if it is not fixed. All arguments outlive the object.
+  // batch: the fixed number of samples; -1 if it is not fixed. All arguments must outlive the
+  // object.
   OnnxForms(const OnnxGraph& graph, GraphBuilder& build, std::int64_t batch)
       : graph_(graph), build_(build), batch_(batch) {}
 
   std::int64_t batch() const noexcept { return batch_; }
-  // Returns the sides of one sample in memory.
+  // Returns the shape of one sample in memory.
   const Shape& map_of(const OnnxValue& value) const { return build_.shape(value.node); }
-  // Returns the shape in the ONNX file, with batch() in front.
+  // Returns the shape in the ONNX file, in which the first side is batch().
   Shape shape_of(const OnnxValue& value) const;
   std::string shown_shape(const OnnxValue& value) const;  // such as "[N, 3, 32, 32]"
 
   // Returns the value with its elements in memory in the order of the ONNX file: kVector, kRows or
   // kChannelsLast.
   OnnxValue in_order(const OnnxValue& x);
-  // Returns the value as a map [N, C, H, W] of the file, kChannelsFirst, for the operators that
-  // take those. Throws UsageError for one that is none.
+  // Returns the value in the form kChannelsFirst, for operators that take a map [N, C, H, W] of the
+  // file. Throws UsageError if the value is not a map.
   OnnxValue as_map(const OnnxValue& x);
-  // Returns the value with an axis of the ONNX file last in memory. Throws UsageError for other
-  // axes than 1 and the last.
+  // Returns the value with `axis` of the ONNX file as the last axis in memory. Throws UsageError
+  // unless `axis` is 1 or the last axis.
   OnnxValue with_channels(const OnnxValue& x, std::int64_t axis);
-  // Returns the value with its axes in this order. Throws UsageError for one that moves N.
+  // Returns the value with its axes in this order. Throws UsageError if the order moves N.
   OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& order);
-  // Returns the output of a node that makes a vector of a value.
+  // Returns the output of a node that flattens a value to a vector.
   OnnxValue flattened(const proto::onnx::NodeProto& node, const OnnxValue& x);
-  // Returns the output of a node that gives a value other sides. target: all sides but the number
-  // of samples; -1 for one that follows from the others. Throws UsageError for a number of elements
-  // that differs.
+  // Returns the output of a node that reshapes a value. target: the new sides without the number of
+  // samples; one side may be -1 and then follows from the others. Throws UsageError if the number
+  // of elements differs.
   OnnxValue reshaped(const proto::onnx::NodeProto& node, const OnnxValue& x, Shape target);
 
  private:
   OnnxValue with_shape(const OnnxValue& x, Shape shape, OnnxForm form);
-  // Whether only dense layers read the output of a node, at most behind operators that work on each
-  // element.
+  // Whether only dense layers read the output of a node, directly or after operators that work on
+  // single elements.
   bool is_read_by_dense_layers(const proto::onnx::NodeProto& node) const;
 
   const OnnxGraph& graph_;
@@ -89,9 +90,9 @@ class OnnxForms {
   std::int64_t batch_;
 };
 
-// Returns the axis in the ONNX file that is the last one in memory; none for a plane.
+// Returns the axis of the ONNX file that is the last axis in memory; nullopt for kPlane.
 std::optional<std::int64_t> channel_axis(OnnxForm form);
-// Returns the index 0 to rank - 1 of an axis that may count from the end.
+// Converts an axis that may be negative, counted from the end, to an index from 0 to rank - 1.
 std::int64_t axis_of(std::int64_t axis, std::size_t rank);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// The nodes of an ONNX file, which of them write and read each value, and the constants among the
-// values. The reader and the passes that replace nodes walk through it.
+// The graph of an ONNX file: its nodes, the nodes that write and read each value, and the
+// constants. Used by the reader and by the passes that replace nodes.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// One thread only. Lives as long as its file.
+// The graph of one ONNX file, which must outlive this object. One thread only.
 class OnnxGraph {
  public:
   using Node = proto::onnx::NodeProto;
@@ -22,24 +22,26 @@ class OnnxGraph {
   OnnxFile& file() const noexcept { return file_; }
   const OnnxConstants& constants() const noexcept { return constants_; }
   OnnxConstants& constants() noexcept { return constants_; }
-  // The value that the file calls its output; "" unless there is one.
+  // The name of the value that is the output of the file; "" unless there is exactly one output.
   const std::string& output() const noexcept { return output_; }
-  // Throws UsageError unless there is one output, FileError if two nodes write one value.
+  // Throws UsageError unless there is exactly one output. Throws FileError if two nodes write the
+  // same value.
   void require_one_output() const;
-  // Computes the constants that depend on stored tensors alone, in the order of the file.
+  // Computes all constants that depend only on stored tensors, in the order of the file's nodes.
   void fold_constants();
 
   // Returns the node that writes a value; null for an input or a stored tensor.
   const Node* writer(const std::string& value) const;
   std::span<Node* const> readers(const std::string& value) const;
-  // Returns the only node that reads the first output of a node; null if there are others, or the
-  // network's output is read.
+  // Returns the node that reads the first output of `node`, if it is the only reader. Returns null
+  // if there are several readers or none, or if this output is the output of the network.
   const Node* only_reader(const Node& node) const;
-  const OnnxConstant* constant(const Node& node, int index) const;  // null: the input is none
+  // Null if the input is not constant.
+  const OnnxConstant* constant(const Node& node, int index) const;
 
-  // Returns the nodes that the output depends on. A node comes behind the nodes that write its
-  // inputs. From then on readers() has these nodes alone, and constants() has what depends on
-  // stored tensors alone. Throws FileError for a cycle.
+  // Returns the nodes on which the output depends, each after the nodes that write its inputs.
+  // Afterwards readers() returns only nodes of this list, and constants() has all values that
+  // depend only on stored tensors. Throws FileError for a cycle.
   std::vector<const Node*> sort();
 
  private:
@@ -48,10 +50,10 @@ class OnnxGraph {
   std::map<std::string, Node*, std::less<>> writers_;
   std::map<std::string, std::vector<Node*>, std::less<>> readers_;
   std::string output_;
-  std::string written_twice_;  // a value; "" if there is none
+  std::string written_twice_;  // a value that two nodes write; "" if there is none
 };
 
-// Whether a node has an input. An absent one may be empty.
+// Whether a node has input `index`. An absent input may be an empty name.
 bool has_input(const proto::onnx::NodeProto& node, int index);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// The input of a network in an ONNX file: its sides, and the order of its axes.
+// Finds the input of the network in an ONNX file, its sides and the order of its axes.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct OnnxInput {
   std::string shown;        // OnnxNetwork::input
   std::int64_t batch = -1;  // the fixed number of samples; -1 if it is not fixed
   OnnxForm form = OnnxForm::kVector;
-  Shape sample;  // in memory
+  Shape sample;  // shape of a sample in memory
 };
 
-// Throws UsageError unless there is one input that a network here may have. Tells in `notes` that
-// the order of its axes is a guess.
+// Returns the input. Adds a note to `notes` if the order of its axes is a guess. Throws UsageError
+// unless there is exactly one input, with a form that a network of this program can have.
 OnnxInput read_onnx_input(const OnnxGraph& graph, std::vector<std::string>& notes);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// The weights that the layers of an ONNX file get: which stored tensors they are, and whether the
+// Finds the weights of the layers of an ONNX file among the stored tensors, and checks that the
 // program that wrote the file trained them.
 #pragma once
 
@@ -14,9 +14,10 @@
 
 namespace syncopate {
 
-// One thread only. A layer has the name of its node in the graph. A tensor may be the kernel of one
-// layer: a copy for each would be trained apart. Exporters store equal tensors once, so a bias or
-// norm may be shared by chance; each layer gets a copy of it.
+// The weights of all layers. A layer is identified by the name of its node in the graph. A tensor
+// may be the kernel of only one layer, because copies for several layers would be trained
+// separately. A bias or norm may be shared, because exporters store equal tensors once; each layer
+// gets a copy. One thread only.
 class OnnxLayerWeights {
  public:
   using Node = proto::onnx::NodeProto;
@@ -26,8 +27,9 @@ class OnnxLayerWeights {
     Shape shape;
   };
   struct Bias {
-    std::vector<float> values;  // empty: the layer has none
-    const Node* add = nullptr;  // the later Add that holds it; null: the layer's node does
+    std::vector<float> values;  // empty if the layer has no bias
+    // The Add after the layer that has the bias; null if the layer's node has it.
+    const Node* add = nullptr;
   };
   struct Norm {
     std::string layer;
@@ -37,26 +39,28 @@ class OnnxLayerWeights {
 
   explicit OnnxLayerWeights(const OnnxGraph& graph) : graph_(graph) {}
 
-  // Returns a name for a layer without a weight.
+  // Returns a unique name for a layer that has no weight.
   std::string name_of(const Node& node) { return unique_name(node, ""); }
-  // Return what a node reads as a kernel, bias or norm. They throw UsageError for a weight that is
-  // no constant of `rank` sides, or that the program did not train.
+  // These functions return the kernel, the bias or the norm that a node reads. They throw
+  // UsageError if a weight is not constant, has another number of sides or another size, or was not
+  // trained by the program that wrote the file.
   Kernel kernel(const Node& node, std::size_t rank);
-  // index: of the node's input; without it the layer may have the bias of a later Add.
+  // index: the input of the node that is the bias. If the node does not have this input, an Add
+  // after the layer may have the bias.
   Bias bias(const Node& node, int index, std::int64_t channels, const std::string& layer);
   Norm norm(const Node& node, std::int64_t size);
   // Returns a bias of zeros for a layer that has none in the file.
   std::vector<float> new_bias(const std::string& layer, std::int64_t size);
-  // Reads a constant input of one side `size`; other sides must be 1.
+  // Reads a constant input of `size` elements. It has one side of this size; other sides must be 1.
   std::vector<float> list(const Node& node, int index, std::int64_t size) const;
 
-  // Gives the graph's parameter or state `name` its values.
+  // Stores the values of the graph's parameter or state `name`.
   void set(const std::string& name, std::vector<float> values);
-  // Returns the values of a parameter or state of this shape.
+  // Returns the values that set() stored, for a parameter or state of this shape, and removes them.
   std::vector<float> take(const std::string& name, const Shape& shape);
-  // Whether the Add holds the bias of a layer.
+  // Whether an Add has the bias of a layer, see bias().
   bool is_bias(const Node& add) const { return biases_.contains(&add); }
-  // Returns what the user must know of weights, a sentence each.
+  // Returns notes about weights for the user, one sentence each.
   std::vector<std::string> notes() const;
 
  private:
@@ -64,7 +68,7 @@ class OnnxLayerWeights {
     const Node* add = nullptr;
     int input = 0;
   };
-  // A layer that has the elements `first` to `end` of a tensor.
+  // A layer that uses the elements [first, end) of a tensor.
   struct WeightUser {
     std::string layer;
     std::int64_t first;
@@ -72,32 +76,39 @@ class OnnxLayerWeights {
   };
 
   std::string unique_name(const Node& node, const std::string& weight);
-  // Returns the name of the parameter that a node reads; "" for an input that is none.
+  // Returns the name of the parameter that a node reads at input `index`; "" if the input is not a
+  // parameter.
   std::string parameter_name(const Node& node, int index) const;
   std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
-  // Notes that a layer has a constant input of a node. Throws UsageError if it is not trained, or
-  // if another layer has it as its kernel.
+  // Records that a layer uses a constant input of a node. Throws UsageError if the constant is not
+  // trained, or if it is a kernel that another layer uses.
   void note_user(const Node& node, int index, const std::string& layer);
-  // Throws UsageError unless a constant input of a layer is a parameter of the program.
+  // Throws UsageError unless a constant input of a layer is a parameter of the program that wrote
+  // the file.
   void require_parameter(const Node& node, int index) const;
-  // Reads a weight or bias of a norm, which may be the constant of a norm that trains none.
+  // Reads the weight or the bias of a norm. If the values may be a constant that fills in for a
+  // parameter which the norm does not train, throws UsageError or adds a note.
   std::vector<float> norm_list(const Node& node, int index, std::int64_t size,
                                const std::string& layer);
 
   const OnnxGraph& graph_;
-  std::set<std::string> names_ = {"x"};                          // of nodes of the graph
-  std::set<const Node*> biases_;                                 // the later Adds that hold one
-  std::map<std::string, std::vector<WeightUser>> weight_users_;  // by tensor
-  std::map<std::string, std::vector<float>> weights_;            // by the names of the graph
+  std::set<std::string> names_ = {"x"};  // names that nodes of the graph already have
+  std::set<const Node*> biases_;         // the Adds that have the bias of a layer
+  std::map<std::string, std::vector<WeightUser>> weight_users_;  // by name of the tensor
+  // By name of the parameter or state in the graph.
+  std::map<std::string, std::vector<float>> weights_;
   std::vector<std::string> layers_with_new_bias_;
-  std::vector<std::string> copied_lists_;    // layers with a list that another layer has, too
-  std::vector<std::string> doubtful_norms_;  // their weight or bias may be a fixed constant
-  std::vector<std::string> unclear_layers_;  // the exporter computed their weights
+  // Layers with a copied bias or norm that another layer has, too.
+  std::vector<std::string> copied_lists_;
+  // Layers of norms with a weight or bias that may be a fixed constant.
+  std::vector<std::string> doubtful_norms_;
+  std::vector<std::string> unclear_layers_;  // layers with weights that the exporter computed
 };
 
-// Throws UsageError, naming the weight of a node, unless its shape is the expected one.
+// Throws UsageError naming the weight of a node unless its shape `found` is `expected`.
 void require_shape(const proto::onnx::NodeProto& node, const Shape& expected, const Shape& found);
-// Returns a number of the file as an int. Throws UsageError unless it is `least` to `most`.
+// Converts a number of the file to int. Throws UsageError naming `what` unless the number is from
+// `least` to `most`.
 int to_int(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// What an ONNX file has and this program does not: the nodes without a counterpart, by operator and
-// reason, for one message that lists them all.
+// Collects the nodes of an ONNX file that have no counterpart in this program, by operator and
+// reason, for one error message that lists them all.
 #pragma once
 
 #include <set>
@@ -10,33 +10,34 @@
 
 namespace syncopate {
 
-// One thread only.
+// The refused nodes of one file. One thread only.
 class OnnxMissing {
  public:
   using Node = proto::onnx::NodeProto;
 
-  // nodes: that the output depends on.
+  // nodes: the nodes on which the output depends.
   OnnxMissing(const OnnxGraph& graph, const std::vector<const Node*>& nodes);
 
-  // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
+  // Adds a node that has no counterpart. what: why the node is refused. The nodes that read its
+  // output are checked only for operators and attributes that are never supported.
   void refuse(const Node& node, const std::string& what);
   void add(const std::string& op, const std::string& what, const std::string& node);
-  // Notes that a node reads the output of one that was refused.
+  // Records that a node was not checked completely, because it reads the output of a refused node.
   void note_unchecked() noexcept { has_unchecked_ = true; }
-  // Throws UsageError that lists what was refused, if anything was.
+  // Throws UsageError with a list of the refused nodes, if there are any.
   void throw_if_any() const;
 
  private:
   struct Missing {
     std::string op;
-    std::string what;  // why it is refused, with a space in front
+    std::string what;  // why the nodes are refused, with a space in front
     std::vector<std::string> nodes;
   };
 
-  // Finds the nodes that attention consists of: a product, a softmax and a product, and what
-  // computes their inputs.
+  // Finds the nodes of attention, which are two matrix products with a softmax between them, and
+  // the nodes that compute the inputs of these.
   void find_attention(const std::vector<const Node*>& nodes);
-  // Whether a node that is refused is one of attention. PyTorch writes it as dozens of nodes.
+  // Whether a refused node belongs to attention, which PyTorch writes as dozens of nodes.
   bool is_of_attention(const Node& node) const;
 
   const OnnxGraph& graph_;

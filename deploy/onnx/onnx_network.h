@@ -1,6 +1,6 @@
 // Reads a network that PyTorch, Keras or another program wrote as an ONNX file, and turns its
-// operators into operations of models/graph. Used by `syncopate convert` alone. Without protobuf
-// onnx_absent.cc takes the place of the other files.
+// operators into operations of models/graph. Used by `syncopate convert` alone. In a build without
+// protobuf, onnx_absent.cc is compiled instead of the other .cc files of this folder.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 
 namespace syncopate {
 
-// The opsets that are known: 25 is the newest that PyTorch 2.15 writes.
+// The oldest and the newest opset that can be read. PyTorch 2.15 writes opsets up to 25.
 inline constexpr std::int64_t kOldestOpset = 13;
 inline constexpr std::int64_t kNewestOpset = 25;
 
 struct OnnxWeights {
   std::string name;
-  Shape shape;                // in files, as PyTorch has it
-  std::vector<float> values;  // finite
+  Shape shape;                // the shape in weights files, in PyTorch's order
+  std::vector<float> values;  // all values are finite
 };
 
 struct OnnxNetwork {
@@ -27,17 +27,20 @@ struct OnnxNetwork {
   std::vector<OnnxWeights> weights;  // the parameters, then the state, in the order of the graph
   // The input's shape in the ONNX file, such as "[N, 3, 32, 32] as N, C, H, W".
   std::string input;
-  std::vector<std::filesystem::path> other_files;  // that hold stored tensors
-  // What differs from the ONNX file, such as a softmax that the loss contains; a sentence each.
+  // Files beside the ONNX file that have its tensors.
+  std::vector<std::filesystem::path> other_files;
+  // Differences from the ONNX file, such as a softmax that became a part of the loss; one sentence
+  // each.
   std::vector<std::string> notes;
 };
 
-// Reads the file and the files beside it that hold its tensors. Sizes are checked before memory is
-// allocated for them. Throws FileError for a damaged file; UsageError for a network that has no
-// counterpart here, with all operators and attributes that are missing and the nodes that have
-// them; UnavailableError without protobuf.
+// Reads an ONNX file and the files beside it that have its tensors. Sizes are checked before memory
+// is allocated. Throws FileError for a damaged file. Throws UsageError if the network has no
+// counterpart in this program, with all unsupported operators and attributes and their nodes.
+// Throws UnavailableError in a build without protobuf.
 OnnxNetwork read_onnx_network(const std::filesystem::path& path);
-// Reads the file's bytes from a stream. path: for messages, and the folder of other files.
+// Like the function above, but reads the bytes of the ONNX file from a stream. path: the name of
+// the file for messages; its folder has the other files.
 OnnxNetwork read_onnx_network(const std::filesystem::path& path, std::istream& bytes);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// The operators of ONNX that are known, each a row with the function that adds its nodes to the
-// graph. Every file of operators has the rows of its own.
+// The table of supported ONNX operators. A row has the function that adds the nodes of the operator
+// to the graph. Each file of operators has the rows of its operators.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace syncopate {
 
-// What has been read of a network. An operator takes the values of its inputs from it and sets the
-// values of its outputs.
+// The state while a network is read. The function of an operator takes the values of its inputs
+// from here and stores the values of its outputs here.
 struct OnnxReading {
   using Node = proto::onnx::NodeProto;
 
@@ -26,40 +26,43 @@ struct OnnxReading {
   GraphBuilder& build;
   OnnxForms& forms;
   OnnxLayerWeights& weights;
-  std::vector<std::string>& notes;  // for the user
+  std::vector<std::string>& notes;  // notes for the user
   std::map<std::string, OnnxValue, std::less<>> values{};
 
   bool is_value(const Node& node, int index) const {
     return has_input(node, index) && values.contains(node.input(index));
   }
-  // Returns an input that the network computes. Throws UsageError for a constant, and if something
-  // is pending, which only a few operators take over.
+  // Returns an input of a node. Throws UsageError for a constant, and for a value with pending
+  // operations (OnnxValue::is_pending()), which most operators cannot include.
   const OnnxValue& value(const Node& node, int index) const;
-  // Returns an input, also with something pending.
+  // Like value(), but the value may have pending operations.
   const OnnxValue& pending_value(const Node& node, int index) const;
   void set(const Node& node, OnnxValue result) { values[node.output(0)] = std::move(result); }
-  // Sets the result to one with the form of an input.
+  // Sets the output of `node` to the graph's node `id`, with the form of `from`.
   void set_like(const Node& node, const OnnxValue& from, NodeId id);
 };
 
 struct OnnxRow {
   std::string_view op;
-  int inputs;                                // at least
-  std::vector<std::string_view> attributes;  // that are known
-  // Adds a node. Throws UsageError with what has no counterpart here.
+  int inputs;                                // the least number of inputs
+  std::vector<std::string_view> attributes;  // the names of supported attributes
+  // Adds the nodes of the operator to the graph. Throws UsageError with a description of what has
+  // no counterpart in this program.
   void (*add)(OnnxReading& net, const proto::onnx::NodeProto& node,
               const OnnxAttributes& attributes);
-  // Refuses attributes that no operation has, whatever the shapes are; may be null.
+  // Throws UsageError for values of attributes that are never supported, whatever the shapes are;
+  // may be null.
   void (*check)(const OnnxAttributes&) = nullptr;
 };
 
-std::span<const OnnxRow> element_rows();  // that compute on each element, and Concat
-std::span<const OnnxRow> layer_rows();    // with weights, and Dropout
+std::span<const OnnxRow> element_rows();  // operators on single elements, and Concat
+std::span<const OnnxRow> layer_rows();    // operators with weights, and Dropout
 std::span<const OnnxRow> window_rows();   // pools
-std::span<const OnnxRow> shape_rows();    // that change sides and axes, or read along an axis
-std::span<const OnnxRow> resize_rows();   // that enlarge maps
+// Operators that change sides and axes, or work along an axis.
+std::span<const OnnxRow> shape_rows();
+std::span<const OnnxRow> resize_rows();  // operators that enlarge maps
 
-// Returns null for an operator that is not known.
+// Returns the row of an operator; null if the operator is not supported.
 const OnnxRow* find_onnx_row(std::string_view op);
 
 }  // namespace syncopate

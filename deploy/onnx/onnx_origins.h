@@ -1,6 +1,6 @@
-// What the stored tensors of an ONNX file were in the program that wrote it: parameters that it
-// trained, fixed numbers, or results that the exporter computed. Newer files of PyTorch list the
-// parameters in their metadata; in other files names of tensors show it.
+// Finds out what the stored tensors of an ONNX file were in the program that wrote it: trained
+// parameters, fixed numbers, or results that the exporter computed. Newer files of PyTorch list the
+// parameters in their metadata. In other files the names of tensors show the origin.
 #pragma once
 
 #include <cstdint>
@@ -18,59 +18,62 @@ enum class OnnxOrigin : std::uint8_t {
   kParameter,  // trained, as far as the file shows
   kFixed,      // a number or buffer, which is not trained
   kComputed,   // computed from trained tensors
-  kUnclear,    // computed by the exporter; mostly a parameter with its axes exchanged
+  kUnclear,    // computed by the exporter, in most cases by exchanging the axes of a parameter
 };
 
-// One thread only. Lives as long as its file.
+// The origins of the tensors of one file, which must outlive this object. One thread only.
 class OnnxOrigins {
  public:
   explicit OnnxOrigins(const OnnxFile& file);
 
-  // Whether PyTorch wrote the file: its parameters are stored tensors and never Constant nodes.
+  // Whether PyTorch wrote the file. In files of PyTorch parameters are stored tensors and never
+  // Constant nodes.
   bool is_of_pytorch() const { return is_of_pytorch_; }
-  // Returns what a stored tensor of floats is. reader: the node that has it as an input.
-  // is_one_number: whether it stands where a number may, such as in front of a Mul; for the weights
-  // of a layer, whether it has no axes, since a bias or norm of one channel has one.
+  // Returns the origin of a stored tensor of floats. reader: the node that has the tensor as an
+  // input. is_one_number: whether the tensor may be a plain number. For the weights of a layer,
+  // pass true only for a tensor without axes, because a bias or norm of one channel is a tensor
+  // [1]; for other operators, such as Mul, for any tensor of one element.
   OnnxOrigin of(const proto::onnx::NodeProto& reader, const std::string& tensor,
                 bool is_one_number) const;
-  // Whether the file names a tensor as a parameter of the program. Programs that simplify files
-  // store fixed numbers, such as the 6 of ReLU6, as tensors with new names.
+  // Whether the name of a tensor is that of a parameter of the program. It is not for tensors with
+  // new names, in which programs that simplify files store fixed numbers such as the 6 of ReLU6.
   bool is_named_as_parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
-  // Whether a weight or bias of a norm may be the constant of a norm that trains none, such as of
-  // scale=False in Keras.
+  // Whether a weight or bias of a norm may be a constant that the exporter filled in, because the
+  // norm does not train it, as with scale=False in Keras.
   bool may_be_filled(const std::string& tensor) const;
   bool is_of_tf2onnx() const { return is_of_tf2onnx_; }
-  // Returns the name of the parameter that a node reads as a stored tensor. Several parameters may
-  // be stored as one tensor: exporters store equal values once.
+  // Returns the name of the parameter that a node reads as the stored tensor `tensor`. Several
+  // parameters may be stored as one tensor, because exporters store equal values once.
   std::string parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
-  // Whether the name of an Identity's output is a parameter's: the older exporter of PyTorch gives
-  // a parameter with the values of another one in this way.
+  // Whether the output of an Identity has the name of a parameter. The older exporter of PyTorch
+  // writes such an Identity for a parameter that has the same values as another parameter.
   bool is_parameter_of_identity(const std::string& output) const;
-  // Whether the exporter left out a bias of zeros, which PyTorch trains.
+  // Whether the exporter left out the bias of a layer because it is zero, although PyTorch trains
+  // the bias.
   bool lacks_zero_bias(const proto::onnx::NodeProto& layer) const;
 
  private:
   void read_signature(const std::string& signature);
   OnnxOrigin of_listed(const proto::onnx::NodeProto& reader, const std::string& tensor,
                        bool is_one_number) const;
-  // Returns the parameters that the operation of PyTorch reads that became the node.
+  // Returns the parameters read by the PyTorch operation from which the node was exported.
   std::vector<std::string> parameters_of(const proto::onnx::NodeProto& node) const;
 
   bool is_of_pytorch_ = false;
   bool is_of_tf2onnx_ = false;
-  bool is_own_ = false;  // written by export --onnx
+  bool is_own_ = false;  // whether `syncopate export --onnx` wrote the file
   std::set<std::string, std::less<>> stored_;
-  // By the names in the program of torch.export, such as p_fc_weight for fc.weight; empty if the
-  // file has no list.
+  // The names of parameters by their names in the program of torch.export: "fc.weight" by
+  // "p_fc_weight". Empty if the file has no list of parameters.
   std::map<std::string, std::string, std::less<>> parameters_;
-  std::set<std::string, std::less<>> trained_;    // the parameters' names
+  std::set<std::string, std::less<>> trained_;    // names of parameters
   std::set<std::string, std::less<>> untrained_;  // names of buffers and constants
-  // Whether a parameter is neither stored nor read by an operation that became a node: the exporter
-  // computed a tensor from it, or the network does not use it.
+  // Whether a parameter in the list is neither stored nor read by an operation of a node. The
+  // exporter then computed a tensor from it, or the network does not use it.
   bool has_lost_parameters_ = false;
 };
 
-// Whether a node is a layer into which the exporter folded a batch norm, as far as the file shows.
+// Whether the file shows that a node is a layer into which the exporter folded a batch norm.
 bool has_folded_batch_norm(const proto::onnx::NodeProto& node);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// Sizes and paddings of the windows of convolutions and pools in an ONNX file.
+// Reads the sizes and paddings of the windows of convolutions and pools in an ONNX file.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@ namespace syncopate {
 
 inline constexpr std::int64_t kLargestOnnxWindow = 1 << 7;
 
-// Returns the only number of a list of two, such as the strides; `otherwise` for an absent list.
-// Throws UsageError unless both are equal and 1 to kLargestOnnxWindow.
+// Returns the common value of an attribute with two equal numbers, such as the strides; `otherwise`
+// if the attribute is absent. Throws UsageError unless it has two equal numbers from 1 to
+// kLargestOnnxWindow.
 int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
-// Throws UsageError unless the dilations are 1.
+// Throws UsageError unless all dilations are 1.
 void refuse_dilation(const OnnxAttributes& attributes);
-// Returns the padding of a convolution or a pool. Throws UsageError for a kind that is not known.
+// Returns the padding of a convolution or a pool. map: the height and width of its input. Throws
+// UsageError for an unknown value of auto_pad.
 Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
                      std::span<const std::int64_t> kernel, std::int64_t stride);
 

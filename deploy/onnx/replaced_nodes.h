@@ -1,5 +1,6 @@
-// Passes over the nodes of an ONNX file before it is read: several nodes that are one operation
-// become one node of the domain kJoinedDomain, or one of ONNX, and the last activation goes.
+// Passes over the nodes of an ONNX file before the network is read. They replace several nodes that
+// are one operation by one node of ONNX or of the domain kJoinedDomain, and remove the last
+// activation.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +12,25 @@
 
 namespace syncopate {
 
-// Replaces SplitToSequence and SequenceAt, as PyTorch writes chunk(), by nodes Part with the
+// Replaces SplitToSequence and SequenceAt, which PyTorch writes for chunk(), by nodes Part with the
 // attributes axis, index and size.
 void join_parts(OnnxFile& file);
-// Replaces Unsqueeze, Tile and Reshape that repeat rows or columns, as Keras enlarges maps, by a
-// node Repeat with the attributes axis and count.
+// Replaces Unsqueeze, Tile and Reshape that together repeat rows or columns by a node Repeat with
+// the attributes axis and count. Keras writes such nodes to enlarge maps.
 void join_repeats(OnnxFile& file);
-// Replaces several nodes that are one activation, such as x * Sigmoid(x), by one node.
+// Replaces several nodes that compute one activation, such as x * Sigmoid(x), by one node.
 void join_activations(OnnxFile& file);
 // Whether HardSigmoid has the slope 1/6 and the offset 1/2 of PyTorch.
 bool is_hard_sigmoid(const OnnxAttributes& attributes);
 
-// The activation at the end of a network that its loss contains.
+// The activation at the end of a network, which becomes a part of the loss.
 struct DroppedActivation {
-  const proto::onnx::NodeProto* softmax = nullptr;  // null: there was none
-  std::int64_t axis = -1;                           // of the softmax
-  bool is_sigmoid = false;                          // the loss is binary-cross-entropy
+  const proto::onnx::NodeProto* softmax = nullptr;  // null if there was no softmax
+  std::int64_t axis = -1;                           // axis of the softmax
+  bool is_sigmoid = false;  // whether there was a sigmoid; the loss is then binary-cross-entropy
 };
-// Makes the last softmax or sigmoid an Identity and tells it in `notes`. Only operators that change
-// the shape may stand behind it. graph: of this file, not sorted.
+// Replaces the last softmax or sigmoid by an Identity and adds a note about it. Only operators that
+// change the shape may follow the activation. graph: the graph of `file`, not yet sorted.
 DroppedActivation drop_last_activation(OnnxFile& file, const OnnxGraph& graph,
                                        std::vector<std::string>& notes);
 

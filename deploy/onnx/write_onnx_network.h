@@ -1,5 +1,6 @@
 // Writes a network with its weights as an ONNX file, for onnxruntime and other programs. Used by
-// `syncopate export` alone. Without protobuf onnx_absent.cc takes the place of the other file.
+// `syncopate export` alone. In a build without protobuf, onnx_absent.cc is compiled instead of
+// write_onnx_network.cc.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +14,16 @@
 
 namespace syncopate {
 
-// Returns the values of a parameter, or of the state with the index `i - parameters.size()`, in the
-// order of files.
+// A function that returns the values of parameter `i`, in the order of files. From
+// parameters.size() on, `i` counts the states.
 using ReadTensor = std::function<std::vector<float>(std::size_t i)>;
 
-// The network computes as in evaluation, and its output "logits" is the input of the loss: [N,
-// classes], [N, classes, H, W] for label maps, [N, K] for numbers. Inputs are f32, [N, C, H, W] or
-// [N, F], already normalised. metadata: texts that the file keeps by their names. Replaces the file
-// atomically. Throws FileError; UsageError for a network of 2 GiB, which no ONNX file holds;
-// UnavailableError without protobuf; what `read` throws.
+// Writes a network as an ONNX file, which computes as in evaluation. Its output "logits" is the
+// input of the loss: [N, classes], [N, classes, H, W] for label maps, [N, K] for numbers. Its
+// inputs are f32, [N, C, H, W] or [N, F], already normalised. read: returns the weights. metadata:
+// texts by name, which are stored in the file. Replaces the file atomically. Throws UsageError for
+// a network of 2 GiB or more, which an ONNX file cannot hold. Throws UnavailableError in a build
+// without protobuf. Also throws FileError, and what `read` throws.
 void write_onnx_network(const Graph& graph, const ReadTensor& read,
                         const std::map<std::string, std::string>& metadata,
                         const std::filesystem::path& path);

@@ -1,5 +1,5 @@
 // Provides the job scripts of this folder, and fills in values as a user would with an editor. The
-// scripts are embedded in the program, so that one file is enough on a cluster.
+// scripts are embedded in the program, so that the program's file is all that a cluster needs.
 #pragma once
 
 #include <span>
@@ -20,24 +20,24 @@ class JobScript {
  public:
   explicit JobScript(std::string_view text);
 
-  // Returns the number of components of a heterogeneous job script; 1 for an ordinary one.
+  // Returns the number of components of a heterogeneous job script; 1 for an ordinary script.
   int components() const;
   // Sets the line "#SBATCH --name=value" in the given component of a script, counted from 0. A line
   // that is commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
-  // Returns the value of a number option in an active line; 1 if there is none.
+  // Returns the value of an option that is a number; 1 if no active line has the option.
   int number_of(int component, std::string_view name) const;
-  // Sets an option as set_option() does, or adds its line behind the other options of the
-  // component; a value of "" stands for an option without a value.
+  // Like set_option(), but adds a line after the other options of the component if it has no such
+  // line. value: "" for an option without a value.
   void add_option(int component, std::string_view name, std::string_view value);
-  // Replaces the line "#SBATCH --name" of an option without a value. Returns false if there is
-  // none.
+  // Replaces the line "#SBATCH --name", an option without a value, by "#SBATCH --other". Returns
+  // false if there is no such line.
   bool rename_option(std::string_view name, std::string_view other);
-  // Describes the script as one that is filled in: its head asks for no edits, and its places have
-  // no numbers.
+  // Changes comments of the script because its values are filled in: its head no longer asks the
+  // user to edit, and the EDIT marks of places to edit are removed.
   void drop_edit_marks();
-  // Replaces the line of a script that begins with "name=" by "name=" and `shell_text`, which is
-  // not quoted. Returns false if there is no such line.
+  // Replaces the line that begins with "name=" by "name=" followed by `shell_text`, which is not
+  // quoted. Returns false if there is no such line.
   bool set_variable(std::string_view name, std::string_view shell_text);
   // Appends words to an array that the script defines in one line. Returns false if the script has
   // no such line.
@@ -53,8 +53,7 @@ std::string shell_word(std::string_view text);
 // Returns the words as a shell array such as "(a 'b c')".
 std::string shell_array(std::span<const std::string> words);
 
-// SbatchOptions holds the values to fill into a job script; 0 and empty keep the value that the
-// script has.
+// The values to fill into a job script. 0 or empty means that the value in the script is kept.
 struct SbatchOptions {
   std::string script;    // name of the script, one of job_scripts()
   std::string strategy;  // empty: the script chooses the strategy
@@ -63,15 +62,17 @@ struct SbatchOptions {
   int cpus_per_task = 0;
   int servers = 0;
   int server_nodes = 1;
-  std::string array;      // seeds of an array job as sbatch --array takes them; empty: one job
-  bool requeues = true;   // whether the job returns to the queue at its time limit
-  int gpus_per_task = 0;  // GPUs of a task, if no flag gives its number of CPUs; else 0
+  std::string array;     // seeds of an array job in the form of sbatch --array; empty: a single job
+  bool requeues = true;  // whether the job returns to the queue at its time limit
+  // Number of GPUs of a task, from which its number of CPUs follows; 0 if a flag gives the CPUs.
+  int gpus_per_task = 0;
   std::string time;
   std::string partition;
   std::string server_partition;
   std::string account;
   std::string job_name;
-  // Options of sbatch, name and value: for the tasks that train, and for all components.
+  // Options of sbatch as pairs of name and value. `resources` are for the component that trains,
+  // `other_options` for all components.
   std::vector<std::pair<std::string, std::string>> resources;
   std::vector<std::pair<std::string, std::string>> other_options;
   std::string container;
@@ -85,13 +86,13 @@ struct SbatchOptions {
   std::vector<std::string> notes;  // lines for the user, for standard error
 };
 
-// Returns the number of the workers' nodes: from the options, else from the script.
+// Returns the number of nodes of the workers, from the options or else from the script.
 int nodes_of(const SbatchOptions& options);
-// Returns the number of tasks on each of these nodes; one where the options give no number.
+// Returns the number of tasks on each node of the workers; 1 if the options give no number.
 int tasks_on_node(const SbatchOptions& options);
 
-// Returns the job script with the values filled in. Throws InternalError if a script lacks a line
-// that must be filled in.
+// Returns the job script with the values filled in. Throws InternalError if the script does not
+// have a line that must be filled in.
 std::string filled_script(const SbatchOptions& options);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// Fits the tasks, CPUs and GPUs that a job requests to what its flags of train use. Called by the
-// command line of `syncopate sbatch`, in the order of these functions.
+// Adjusts the tasks, CPUs and GPUs that a job requests to the number that its flags of train use.
+// The command line of `syncopate sbatch` calls these functions in their order here.
 #pragma once
 
 #include "deploy/slurm/job_script.h"
@@ -7,19 +7,20 @@
 
 namespace syncopate {
 
-// The largest number of tasks of a node, and of CPUs of a task, that a job may request.
+// The largest number of tasks per node, and of CPUs per task, that a job may request.
 inline constexpr int kMostJobTasks = 1024;
 
-// Gives each GPU of a node a task, or as many GPUs as a task has replicas, and says which GPUs
-// would stay idle.
+// Sets the number of tasks per node, if it is not given, so that each task has one GPU per replica.
+// Adds a note if GPUs of a node would stay idle.
 void fit_tasks(const TrainOptions& train, SbatchOptions& options);
 
-// Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
-// job has waited in the queue and started. Throws UsageError if --cpus-per-task gives fewer.
+// Requests as many CPUs per task as its replicas use. Throws UsageError if --cpus-per-task gives
+// less than one CPU per replica on CPUs; train would refuse that, too, but only after the job has
+// waited in the queue.
 void fit_cpus(const TrainOptions& train, SbatchOptions& options);
 
-// Requests the GPUs that the flags of train need, for all tasks of a node, if no flag requests any.
-// train would find none, but only after the job has waited in the queue and started.
+// Requests the GPUs that the tasks of a node need, if no flag requests GPUs. Otherwise train would
+// fail because it finds no GPU, but only after the job has waited in the queue.
 void fit_gpus(const TrainOptions& train, SbatchOptions& options);
 
 }  // namespace syncopate
