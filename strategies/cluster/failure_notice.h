@@ -1,5 +1,5 @@
-// Distributes the failure of a task of the job within this process. ps/net/peer_silence.h detects
-// it.
+// Reports the failure of a task of the job to other code in this process. ps/net/peer_silence.h
+// detects such a failure.
 #pragma once
 
 #include <condition_variable>
@@ -11,20 +11,20 @@
 
 namespace syncopate {
 
-// Stores the first failure of a task of the job and passes it to one subscriber, once.
-// Thread-safe.
+// Stores the reason of the first failure of a task of the job, and calls one subscriber with it,
+// once. Thread-safe.
 class FailureNotice {
  public:
   using Callback = std::function<void(const std::string& reason)>;
 
-  // Stores the failure's reason unless one is stored. Calls the subscriber without holding a lock;
-  // exceptions of the subscriber pass through.
+  // Stores the reason unless a reason is stored already, and calls the subscriber. No lock is held
+  // during the call; exceptions of the subscriber are not caught.
   void set(const std::string& reason);
   std::optional<std::string> get() const;
 
-  // Replaces the subscriber of the failure, and calls it at once if a reason is set. After this
-  // returns, the former subscriber is not running and is never called, except that a callback may
-  // call subscribe() itself.
+  // Replaces the subscriber, and calls the new subscriber at once if a reason is stored. When
+  // subscribe() returns, the previous subscriber is not running and will not be called again. (If
+  // the previous subscriber itself calls subscribe(), it is still running.)
   void subscribe(const Callback& callback);
 
  private:

@@ -1,5 +1,6 @@
-// The messages between rank 0 and the other tasks, as JSON in frames, and rank 0's checks whether
-// the tasks fit together. Pure functions; rendezvous.h has the sockets.
+// The messages between rank 0 and the other tasks, encoded as JSON in frames, and the functions
+// with which rank 0 checks that the tasks fit together. Pure functions; rendezvous.h has the
+// sockets.
 #pragma once
 
 #include <chrono>
@@ -12,36 +13,37 @@
 
 namespace syncopate {
 
-// The types of the frames that tasks and rank 0 exchange.
+// The types of the frames between rank 0 and the other tasks.
 enum MessageType : std::uint16_t {
-  kHello = 1,  // to rank 0, the first message: Hello
-  kWelcome,    // from rank 0, the answer to a valid hello: Welcome
-  kRejected,   // from rank 0, which then closes the connection: Refusal
-  kRoster,     // from rank 0, when all tasks have come: Roster
-  kHeartbeat,  // in both directions: the sender's step, in decimal
-  kText,       // exchange(): a task's text to rank 0; then the texts of all tasks, by index
-  kLeaving,    // to rank 0: the sender called leave()
-  kLeft,       // from rank 0: every task called leave()
-  kFailing,    // to rank 0: why the sender fails
-  kVerdict,    // from rank 0: which task failed, and why
+  kHello = 1,  // to rank 0: Hello, the first message
+  kWelcome,    // from rank 0: Welcome, the answer to a valid Hello
+  kRejected,   // from rank 0: Refusal; rank 0 then closes the connection
+  kRoster,     // from rank 0: Roster, when all tasks have connected
+  kHeartbeat,  // in both directions: the sender's step, as a decimal number
+  kText,  // for exchange(): to rank 0 a task's text; from rank 0 the texts of all tasks, by index
+  kLeaving,  // to rank 0: the sender has called leave()
+  kLeft,     // from rank 0: every task has called leave()
+  kFailing,  // to rank 0: why the sender fails
+  kVerdict,  // from rank 0: which task failed, and why
 };
 
-// The first message of a task to rank 0. It introduces the task.
+// The first message of a task to rank 0. It says which task the sender is.
 struct Hello {
-  std::string nonce;  // of the job; "" when none was given; never sent
+  std::string nonce;  // the job's nonce, "" if there is none; never sent
   int index = 0;
   int world_size = 1;
   int num_replicas = 1;
   std::string host;
-  std::string boot_id;  // equal for tasks under one kernel; "" when unknown
+  std::string boot_id;  // equal for tasks under one kernel; "" if unknown
   std::int64_t pid = 0;
-  std::string process;                        // its process_name()
-  std::chrono::milliseconds peer_timeout{0};  // --peer-timeout; 0 when it is not given
-  Place place;                                // this task's node and local rank; node "": unknown
+  std::string process;                        // process_name() of the task
+  std::chrono::milliseconds peer_timeout{0};  // --peer-timeout; 0 if not given
+  Place place;                                // place of this task; the node is "" if unknown
   std::vector<Agreement> agreements;
 };
 
-// Answers a hello and names rank 0, so that a task can report rank 0's death before the roster.
+// The answer to a Hello. It has the host and pid of rank 0, so that a task can name rank 0 if rank
+// 0 dies before it sends the roster.
 struct Welcome {
   std::chrono::milliseconds timeout{0};  // how much longer rank 0 waits for the other tasks
   std::string host;
@@ -49,18 +51,18 @@ struct Welcome {
 };
 
 struct Roster {
-  std::string salt;   // random bits; with the job's nonce they give the nonce of this run
-  std::string nonce;  // of this run, see run_nonce(); never sent
+  std::string salt;   // random bits, from which run_nonce() computes the nonce of this run
+  std::string nonce;  // nonce of this run, see run_nonce(); never sent
   std::chrono::milliseconds peer_timeout{0};
   std::vector<Member> members;
 };
 
 struct Refusal {
   std::string line;
-  bool is_usage_error = true;  // whether the receiver throws UsageError, else PeerError
+  bool is_usage_error = true;  // the receiver throws UsageError if true, PeerError if false
 };
 
-// The decoders of handshake messages throw PeerError for a frame of any other type.
+// Each decode function throws PeerError for a frame of another type.
 Frame encode(const Hello& hello);
 Frame encode(const Welcome& welcome);
 Frame encode(const Roster& roster);
@@ -70,7 +72,7 @@ Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);
 
-// Returns the step that a heartbeat frame carries; -1 when the frame is malformed.
+// Returns the step in a heartbeat frame; -1 if the frame is malformed.
 std::int64_t decode_number(const Frame& frame) noexcept;
 
 // Returns the hello of this process, with the host name and boot id of this machine and the pid;
@@ -81,15 +83,16 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
 std::string describe(int index, const std::string& host, std::int64_t pid);
 
 // Returns how the settings of a task differ from rank 0's, as text such as "rank 1 has --seed 2,
-// rank 0 has --seed 1"; "" if none differs. must: compare the settings that must agree, or the
-// settings that only cause a warning if they differ.
+// rank 0 has --seed 1"; "" if none differs. `must` selects the compared settings: if true, those
+// that must agree; if false, those that only cause a warning if they differ.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
 
-// Returns the nonce of the tasks that have met, which no task of an earlier run of the job knows.
+// Returns the nonce of this run, computed from the job's nonce and Roster::salt. Tasks of an
+// earlier run of the job do not know it.
 std::string run_nonce(const std::string& nonce, const std::string& salt);
 
-// Returns the roster (the list of all tasks). hellos: by task index; addresses: each task's address
-// as rank 0 sees it.
+// Returns the roster, the list of all tasks. `hellos` and `addresses` are by task index; an address
+// is the address of the task as rank 0 sees it.
 Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses);
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-// The nonce of a job if its launcher gives none, as in a bare `srun`: the task that hosts the
-// rendezvous draws one and writes it to a file that only its user can read.
+// Shares a nonce between the tasks of a job if the launcher gives none, as with a bare `srun`. The
+// task that hosts the rendezvous draws a random nonce and writes it to a file that only its user
+// can read.
 #pragma once
 
 #include <chrono>
@@ -11,7 +12,7 @@
 
 namespace syncopate {
 
-// A NonceFile exists as long as this object.
+// The file with the nonce; removed when this object is destroyed.
 class NonceFile {
  public:
   // Draws a nonce and writes it to the file. Throws FileError.
@@ -27,10 +28,11 @@ class NonceFile {
   const std::string nonce_;
 };
 
-// Gives the job a nonce if spec.nonce_file names where its tasks share one: writes the file if this
-// task hosts the rendezvous, before it listens, else reads it. Returns the written file, to be kept
-// until the tasks have met. A job without a secret nonce gets one line of warning, from the task
-// that hosts the rendezvous. Throws FileError, also when the file does not appear within `timeout`.
+// Sets spec.nonce if it is empty and spec.nonce_file is not. The task that hosts the rendezvous
+// writes the file, and calls this function before it listens; the other tasks wait for the file and
+// read it. Returns the written file, which must be kept until the tasks have met; null on other
+// tasks. If the job has no secret nonce, the task that hosts the rendezvous logs a warning of one
+// line. Throws FileError, also if the file does not appear within `timeout`.
 [[nodiscard]] std::unique_ptr<NonceFile> share_nonce(ClusterSpec& spec,
                                                      std::chrono::milliseconds timeout);
 

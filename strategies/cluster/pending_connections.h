@@ -1,6 +1,6 @@
-// Accepts connections on a listening socket and reads the greeting (ps/net/greeting.h) of each. Any
-// program may connect to such a socket, so connections that send nothing, or something else, must
-// neither keep the job's own connections from being heard nor end this task.
+// Accepts connections on a listening socket and reads the greeting (ps/net/greeting.h) of each
+// connection. Any program may connect to such a socket. So connections that send nothing, or no
+// greeting, must not block the job's own connections, and must not end this task.
 #pragma once
 
 #include <poll.h>
@@ -20,29 +20,31 @@ namespace syncopate {
 // The accepted connections that have not completed their greeting. One thread only.
 class PendingConnections {
  public:
-  // A connection after its greeting was received. If it is of this job, it has received this
-  // listener's proof.
+  // A connection that has sent its greeting. If the greeting is of this job, the listener's proof
+  // has been sent.
   struct Arrival {
     Connection connection;
     Frame frame;  // without the seal
     bool is_of_job = false;
   };
 
-  // `nonce`: of the job. A connection is closed with a warning when it sends anything but a call
-  // and a greeting of at most max_message_bytes bytes, or when more than greeting_timeout passes
-  // between the two. When there is no room for new connections, those that have not completed
-  // their greeting for longer than silence_timeout are closed: a task greets when it has connected.
+  // `nonce` is the nonce of the job. A connection must send a call and then a greeting of at most
+  // max_message_bytes bytes, with at most greeting_timeout between them. Otherwise the connection
+  // is closed with a warning. If there is no room for new connections, connections without a
+  // complete greeting are closed after silence_timeout, since a task greets as soon as it has
+  // connected.
   PendingConnections(Listener listener, std::string nonce, std::uint32_t max_message_bytes,
                      std::chrono::milliseconds silence_timeout = std::chrono::seconds(1),
                      std::chrono::milliseconds greeting_timeout = std::chrono::seconds(10));
 
   std::uint16_t port() const { return listener_.port(); }
 
-  // For a poll(2) loop: adds the descriptors to watch, and shortens the time to wait.
+  // For a poll(2) loop: add_to() adds the descriptors to watch. poll_milliseconds() returns how
+  // long poll() may wait, at most until the deadline.
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds(const Deadline& deadline) const;
 
-  // Returns the connections that sent their greeting since the last call. Never blocks.
+  // Returns the connections that have sent their greeting since the last call. Never blocks.
   std::vector<Arrival> receive();
   // Logs, up to 20 times, that the connection of `peer` was rejected because it does not belong to
   // this job. `why` may begin with the name of the peer.
@@ -57,7 +59,7 @@ class PendingConnections {
   };
 
   void accept();
-  // Continues the greeting of a connection. Returns it once its greeting has arrived.
+  // Continues the greeting of a connection. Returns the connection once its greeting has arrived.
   std::optional<Arrival> greet(Silent& silent);
   void close_half_greeted();
   void close_silent();
@@ -68,7 +70,7 @@ class PendingConnections {
   std::uint32_t max_message_bytes_;
   std::chrono::milliseconds silence_timeout_;
   std::chrono::milliseconds greeting_timeout_;
-  std::vector<Silent> silent_;  // connections without a message, in the order of arrival
+  std::vector<Silent> silent_;  // connections without a complete greeting, in the order of arrival
   int rejected_ = 0;            // number of warn_rejected() calls
 };
 

@@ -1,5 +1,6 @@
-// Checks and completes a rendezvous address that a resolver derived from a scheduler's node names
-// and job numbers. Resolvers do not use the network; this file looks up names and opens the port.
+// Checks and completes a rendezvous address that a resolver has derived from a scheduler's node
+// names and job numbers. Resolvers do not use the network, so this file looks up names and opens
+// the port.
 #pragma once
 
 #include <functional>
@@ -11,23 +12,24 @@ namespace syncopate {
 
 // The look-ups that prepare_rendezvous() makes; tests replace them.
 struct NetworkNames {
-  std::function<bool(const std::string& host)> is_known;       // whether the name can be looked up
-  std::function<bool(const std::string& address)> is_our_own;  // an address of this machine
-  std::string host_name;                                       // the name of this machine
+  std::function<bool(const std::string& host)> is_known;  // whether the name can be looked up
+  // Whether it is an address of this machine.
+  std::function<bool(const std::string& address)> is_our_own;
+  std::string host_name;  // the name of this machine
 };
 NetworkNames names_of_this_machine();
 
-// Prepares the rendezvous; does nothing unless spec.rendezvous.is_derived. The task that hosts the
-// rendezvous opens its port at the address of the host's name, or at every interface where that is
-// not certain (listening_endpoint()), and keeps the socket in spec.rendezvous.descriptor. Every
-// task replaces a host name that it cannot look up by the fallback address. Throws UsageError when
-// the port is taken, when the host is unknown, or when this task does not run where its source
-// places it.
+// Prepares the rendezvous; does nothing unless spec.rendezvous.is_derived. If the host name cannot
+// be looked up, replaces it by the fallback address. The task that hosts the rendezvous also opens
+// the port, and stores the socket in spec.rendezvous.descriptor. It listens at the address of the
+// host, or at every interface if this address is not certain (listening_endpoint()). Throws
+// UsageError if the port is in use, if the host is unknown, or if this task does not run on the
+// node that the launcher's variables name.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
-// Returns the host name or address that tasks on other hosts use to reach a socket of this task.
-// For the task that hosts the rendezvous it is the rendezvous' host, for others the local
-// address of a connection to it. Throws UsageError for an unknown host.
+// Returns the host name or address at which tasks on other hosts reach a socket of this task. For
+// the task that hosts the rendezvous this is the host of the rendezvous; for other tasks it is the
+// local address of a connection to the rendezvous. Throws UsageError for an unknown host.
 std::string own_host_towards(const ClusterSpec& spec);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// Reads the environment variables of launchers: checks whether a set of them is complete, and
+// Reads the environment variables of launchers: checks whether a set of variables is complete, and
 // parses numbers with range checks.
 #pragma once
 
@@ -12,17 +12,19 @@
 
 namespace syncopate {
 
-// An upper bound for ranks and sizes, to catch typing errors.
+// An upper limit for ranks and sizes, to detect typing errors.
 constexpr int kMostTasks = 1 << 20;
 
-// Returns the variable's value; nothing if it is unset or empty, as scripts export empty variables.
+// Returns the variable's value; nullopt if it is unset or empty. (Scripts may export empty
+// variables.)
 std::optional<std::string> filled(const Environment& environment, std::string_view variable);
 
-// Returns the nonce that the user gives the job, for every role: the flag --nonce, else
-// SYNCOPATE_NONCE, else "".
+// Returns the nonce that the user gives the job: the flag --nonce if it is set, else the variable
+// SYNCOPATE_NONCE, else "". Used for tasks of every role.
 std::string given_nonce(const std::string& flag, const Environment& environment);
 
-// Returns whether all variables are set. If only some are, notes that `source` is ignored.
+// Returns whether all variables are set. If only some of them are set, adds a note that `source` is
+// ignored.
 bool has_all(const Environment& environment, std::string_view source,
              const std::vector<std::string_view>& variables, std::vector<std::string>& notes);
 
@@ -30,12 +32,13 @@ bool has_all(const Environment& environment, std::string_view source,
 // Throws UsageError for any other text.
 int parse_number(std::string_view what, std::string_view text, int least, int most);
 
-// Parses the value of a variable; returns `otherwise` when it is unset or empty. Throws UsageError.
+// Parses the value of a variable like parse_number(); returns `otherwise` if the variable is unset
+// or empty. Throws UsageError.
 int number_of(const Environment& environment, std::string_view variable, int least, int most,
               int otherwise);
 
-// Checks that an index that counts from 0 is below `count`, the value of the variable or flag
-// `count_name`. Throws UsageError.
+// Throws UsageError unless `number`, an index from 0, is below `count`. In the message, `what`
+// names the index and `count_name` names the variable or flag with the value `count`.
 void require_below(std::string_view what, int number, std::string_view count_name, int count);
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
-// Chooses the GPUs of a task among those that it sees: by what the environment says, by their
-// number, or by comparing what all tasks of the job see. CUDA_VISIBLE_DEVICES names the GPUs that
-// a process may open, and CUDA numbers these from 0; all indices here are such numbers.
+// Chooses the GPUs of a task among the GPUs that are visible to it: by environment variables, by
+// the number of visible GPUs, or by comparing the visible GPUs of all tasks of the job.
+// CUDA_VISIBLE_DEVICES names the GPUs that are visible to a process. CUDA numbers these GPUs from
+// 0, and all indices in this file are these numbers.
 #pragma once
 
 #include <cstddef>
@@ -13,38 +14,41 @@
 
 namespace syncopate {
 
-// Returns the entries of CUDA_VISIBLE_DEVICES; {} when it is empty, "NoDevFiles" or "-1". Nothing
-// when it is unset, because the GPUs of the machine are then unknown here.
+// Returns the entries of CUDA_VISIBLE_DEVICES; an empty list if its value is "", "NoDevFiles" or
+// "-1". Returns nullopt if it is unset, because this function does not know the GPUs of the
+// machine.
 std::optional<std::vector<std::string>> visible_gpus(const Environment& environment);
 
-// Chooses this task's GPUs, as indices into the visible list; {} when none is listed. A task uses
-// all visible GPUs when there is only one, or when SLURM_GPUS_PER_TASK equals their number, since
-// the launcher then bound the task to them. Otherwise they are divided by local rank among the
-// most_tasks tasks of a node.
+// Chooses this task's GPUs, as indices into visible_gpus(); an empty list if no GPU is listed. The
+// task uses all visible GPUs if there is only one, or if their number equals SLURM_GPUS_PER_TASK,
+// which means that the launcher bound the task to them. Otherwise the GPUs are divided by local
+// rank among the tasks of the node, as deal_out_gpus() does.
 std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks);
 
-// Whether this task sees fewer GPUs than Slurm's step has on this node, which means that it is
-// bound to the GPUs it sees.
+// Returns whether fewer GPUs are visible to this task than Slurm's step has on this node. The task
+// is then bound to its visible GPUs.
 bool sees_part_of_node(const Environment& environment);
 
-// Divides `visible` GPUs (at least 1) among most_tasks tasks in equal contiguous parts. When there
-// are fewer GPUs than tasks, each task gets one GPU, in turn.
+// Divides `visible` GPUs (at least 1) among `most_tasks` tasks in equal contiguous parts, and
+// returns the part of the task `local_rank`. If there are fewer GPUs than tasks, each task gets one
+// GPU, in turn.
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks);
 
-// The GPUs that one task sees, and the machine that they are in.
+// The GPUs that are visible to one task, and the name of their machine.
 struct SeenGpus {
   std::string machine;
-  // The visible GPUs by index. Empty when the task uses no GPU or its GPUs are already chosen.
+  // The PCI bus ids of the visible GPUs, by index. Empty if the task uses no GPU, or if its GPUs
+  // are already chosen.
   std::vector<std::string> bus_ids;
 };
 
 struct GpuShare {
-  std::vector<int> gpus;  // indices into the GPUs that the task sees
-  int tasks = 1;          // number of tasks that share these visible GPUs
+  std::vector<int> gpus;  // indices into the visible GPUs of the task
+  int tasks = 1;          // number of tasks among which the visible GPUs are divided
 };
 
-// Returns the GPUs of task `mine`, which must see at least one. Tasks of one machine that see the
-// same set of GPUs divide it among them in the order of tasks.
+// Returns the GPUs of task `mine`. At least one GPU must be visible to this task. Tasks on one
+// machine with the same set of visible GPUs divide this set in the order of tasks.
 GpuShare share_of_gpus(std::span<const SeenGpus> tasks, std::size_t mine);
 
 }  // namespace syncopate
