@@ -27,7 +27,8 @@ int report_failure(std::string_view program, std::string message, int exit_code)
 // exhausted, also prints advice. Returns the exit code: 2 for wrong usage, 1 for other errors.
 int report_exception(std::string_view program);
 
-// Starts MPI for a task with these options.
+// Starts MPI for a task with these options. Ends the process with an error if that takes longer
+// than options.rendezvous_timeout.
 std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options);
 
 // Trains as one task of a job: handles signals, starts MPI if necessary and calls run_train().

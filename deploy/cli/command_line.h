@@ -40,7 +40,8 @@ struct ServeOptions {
   // Rendezvous timeout in seconds. It is long, because workers on GPUs take minutes to plan their
   // network.
   double rendezvous_timeout = 300.0;
-  double peer_timeout = 0.0;  // in seconds; 0: 5 s if all tasks are on one machine, else 15 s
+  // Peer timeout in seconds; 0: 5 s if all tasks are on one machine, else 15 s.
+  double peer_timeout = 0.0;
   std::filesystem::path record;
   Link link;  // a simulated slow link for data
 };
@@ -55,7 +56,8 @@ struct EvaluateOptions {
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the seed in the checkpoint
   int lanes = 1;
   int input_threads = 1;
-  std::optional<bool> tunes_input_threads;  // whether --input-threads is auto; nullopt: not given
+  // Whether --input-threads is auto; nullopt if it is not given.
+  std::optional<bool> tunes_input_threads;
   std::filesystem::path cache_dir;
   ImageOptions image;                 // without a size: the size in the checkpoint
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
@@ -142,16 +144,16 @@ struct LaunchOptions {
   bool trains() const { return !program.empty() || role_arguments.front() == "train"; }
 };
 
-// DoctorOptions describes the training job that `syncopate doctor` checks for mistakes.
+// The options of `syncopate doctor`, which checks a training job for mistakes.
 struct DoctorOptions {
   TrainOptions train;
   Environment environment;
 };
 
-// TextOptions holds a text that the program prints, for --help, --version and a missing command.
+// A text that the program prints, for --help, --version and a missing command.
 struct TextOptions {
   std::string text;
-  bool is_error = false;  // the text goes to standard error, and the exit code is 2
+  bool is_error = false;  // true: print to standard error and return exit code 2
 };
 
 using CommandOptions =

@@ -64,7 +64,8 @@ class FlagSet {
   // Returns a flag and its value as the user typed them, such as "--link-rate 1gbit". The flag must
   // have been given.
   std::string as_given(std::string_view flag) const;
-  // Throws UsageError "FLAG requires WHAT" if the flag was given and `holds` is false.
+  // Throws UsageError "FLAG requires WHAT" if the flag was given but `holds`, the condition, is
+  // false.
   void require(std::string_view flag, bool holds, std::string_view what) const;
   const std::string& command() const { return command_; }
   const std::vector<Flag>& flags() const { return flags_; }

@@ -15,7 +15,7 @@ namespace syncopate {
 // unless wants_mpi() is true.
 int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
               MpiSession* mpi, std::ostream& out);
-// True if the tasks sum gradients through MPI or meet through MPI.
+// True if the tasks use MPI to sum gradients or for their rendezvous.
 bool wants_mpi(const TrainOptions& options);
 // These functions run a parameter server: run_serve() one that was started with `syncopate serve`,
 // run_train_server() a task that the cluster gave the server role.

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// One file of samples for a network. One thread only.
+// A file with one or more samples for a network. One thread only.
 class PredictionInput {
  public:
   virtual ~PredictionInput() = default;

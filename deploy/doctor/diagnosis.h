@@ -35,11 +35,12 @@ struct TaskReport {
   std::vector<std::string> rdma_ports;
   std::vector<std::string> nccl;      // NCCL's variables, as NAME=VALUE
   std::string device_problem;         // "" if all devices of the task's replicas exist
-  std::string data;                   // the sizes and a few samples of the data, as text
+  std::string data;                   // the sizes of the data and hashes of a few samples, as text
   std::string data_problem;           // "" if the data can be read
   std::vector<std::string> refusals;  // the messages of errors with which train would end
   std::string folder_problem;         // "" if files can be created in the checkpoint folder
-  bool folder_is_missing = false;     // true if train would create the checkpoint folder
+  // True if the checkpoint folder does not exist, so that train would create it.
+  bool folder_is_missing = false;
   // True if the first task's file is visible in the checkpoint folder.
   bool sees_chiefs_file = true;
 };
@@ -56,8 +57,8 @@ struct Finding {
   std::string line;  // the finding: what was found, where, and what to try
 };
 
-// Formats the findings as lines for people, ordered as errors, warnings, notes and good findings;
-// each line begins with its kind.
+// Formats the findings as lines for the user, in the order errors, warnings, notes, good findings.
+// Each line begins with the kind of the finding.
 std::string describe(std::vector<Finding> findings);
 bool has_errors(const std::vector<Finding>& findings);
 

@@ -19,8 +19,8 @@ namespace syncopate {
 // determined stays empty, and data that cannot be read are reported as a problem.
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
-// Finds the devices of this task's replicas and divides them as train does. With a membership every
-// task must call it. Throws PeerError if the exchange with another task fails.
+// Adds the devices of this task's replicas to the report, divided among tasks as train does. With a
+// membership every task must call it. Throws PeerError if the exchange with another task fails.
 void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // Describes the InfiniBand and RoCE ports. root: /sys/class/infiniband, or a copy in tests. Source:

@@ -18,7 +18,7 @@ namespace syncopate {
 // roles go on.
 enum class FailureRule : std::uint8_t { kStop, kContinue };
 
-// A RoleRule applies to all roles of one kind (workers or servers).
+// The rule for all roles of one kind (workers or servers).
 struct RoleRule {
   FailureRule on_failure = FailureRule::kStop;
   // True if the running job accepts the role again. The role is then started again alone while it
@@ -81,8 +81,8 @@ LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const Launched
 // wait for steps of the missing worker.
 bool can_go_on_without_a_worker(const LaunchedJob& job) noexcept;
 
-// A late worker: it joins a running job at a given time, as --join of `launch` and of
-// `syncopate-bench compare` requests.
+// A late worker, which joins a running job at a given time. Made from --join of `launch` and of
+// `syncopate-bench compare`.
 struct Join {
   int worker = 0;
   double at_seconds = 0.0;  // the start time, in seconds after the start of the other roles

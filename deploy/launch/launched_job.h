@@ -15,7 +15,7 @@ namespace syncopate {
 // common start of the roles. restarts: the number of restarts so far, 0 in the first call.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
-// Starts the roles with the commands that `plan` returns, and runs until they have ended. Blocks
+// Starts the roles with the commands that `plan` returns, and waits until they have ended. Blocks
 // the signals of stop_signals.h and SIGQUIT during the run and passes them on to the roles. Returns
 // the worst of the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not
 // have started a thread before. Throws FileError if a role cannot be started.

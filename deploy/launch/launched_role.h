@@ -19,14 +19,13 @@
 
 namespace syncopate {
 
-// An OutputPrefixer splits bytes into lines and puts the role's name in front of each line. One
-// thread only may use it.
+// Splits output into lines and puts the role's name in front of each line. One thread only.
 class OutputPrefixer {
  public:
   explicit OutputPrefixer(std::string_view name) : prefix_("[" + std::string(name) + "] ") {}
 
-  // Returns the lines of output that these bytes complete, each with prefix and newline. A line
-  // longer than kLongestLine is split.
+  // Adds bytes of output. Returns the lines that are complete now, each with prefix and newline. A
+  // line longer than kLongestLine is split.
   std::string add(std::string_view bytes);
   // Returns the text after the last newline of the output as a line; "" if there is no such text.
   std::string finish();
@@ -38,7 +37,7 @@ class OutputPrefixer {
   std::string unfinished_;
 };
 
-// Receives whole lines of output. The call does not wait for a reader.
+// A function that receives whole lines of output. It does not block.
 using WriteLines = std::function<void(std::string_view lines)>;
 
 struct LaunchOutput {
@@ -51,19 +50,19 @@ struct LaunchOutput {
   OutputQueue* err_queue = nullptr;
 };
 
-// A RoleOutput reads the pipe that a role writes to, and writes whole lines that begin with the
-// role's name, such as "[worker 0] step 20". One thread only may use it.
+// Reads the output of a role from a pipe and writes whole lines that begin with the role's name,
+// such as "[worker 0] step 20". One thread only.
 class RoleOutput {
  public:
   // `pipe` is the non-blocking read end of the role's output.
   RoleOutput(FileDescriptor pipe, std::string_view role_name, WriteLines write)
       : pipe_(std::move(pipe)), lines_(role_name), write_(std::move(write)) {}
 
-  // Returns the descriptor of the pipe, or -1, which poll(2) ignores, after the role has closed its
-  // end.
+  // Returns the descriptor of the pipe for poll(2). After the role has closed its end, returns -1,
+  // which poll(2) ignores.
   int descriptor() const noexcept { return pipe_.get(); }
-  // Reads once from the role's pipe and writes the lines that the bytes complete. Returns false if
-  // no more bytes are available now.
+  // Reads once from the pipe and writes the lines that are complete. Returns false if no bytes were
+  // available.
   bool forward();
   // Writes the remaining output and closes the pipe. Does not wait for a descendant of the role
   // that still holds the pipe open.
@@ -75,8 +74,8 @@ class RoleOutput {
   WriteLines write_;
 };
 
-// A LaunchedRole is used by one thread only, and the process may have no other thread, because the
-// class forks.
+// A role and its current process. One thread only, and the launcher may have no other thread,
+// because the class forks.
 class LaunchedRole {
  public:
   // Starts the role's process, unless the role is a late worker. restarts: how often the role has
@@ -99,7 +98,8 @@ class LaunchedRole {
   RoleOutput& err() noexcept { return *err_; }
 
   bool is_running() const noexcept { return was_started() && process_->is_running(); }
-  // Returns when the role is to be started or started again; empty if no start is planned.
+  // Returns the time at which the role will be started or started again; nullopt if no start is
+  // planned.
   const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
   // Returns the exit code of the role's last incarnation that ended; 1 if a signal ended it.
@@ -114,8 +114,8 @@ class LaunchedRole {
   // variables and inherited descriptor. Throws FileError if the process cannot be started; the role
   // has then ended.
   void start();
-  // Closes the descriptor that the role's next incarnation would inherit, because the role will not
-  // be started again.
+  // Cancels a planned start and closes the descriptor that the next process of the role would
+  // inherit. Called if the role will not be started again.
   void release() noexcept;
   // Checks whether the role's process is stopped. Returns the number of consecutive calls,
   // including this call, that found it stopped.

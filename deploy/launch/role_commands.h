@@ -18,11 +18,11 @@ struct LocalRoles {
   std::vector<std::string> server_arguments = {};
   int workers = 1;
   int servers = 0;
-  // The environment of every role; launch replaces the variables that it sets itself.
+  // The environment of every role. Variables that launch sets itself are replaced.
   Environment::Variables environment;
   bool restarts = false;  // true if a failed role may be started again while the others go on
-  // True if each worker is bound to its own part of the CPUs, where there are enough CPUs. Without
-  // binding, the scheduler sometimes puts two synchronous workers on one CPU.
+  // True if each worker is bound to its own part of the CPUs, provided that there are enough CPUs.
+  // Without binding, the scheduler sometimes puts two synchronous workers on one CPU.
   bool bind_workers = true;
   std::vector<Join> joins = {};  // the late workers, only in a job with servers
 };

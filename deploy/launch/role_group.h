@@ -41,14 +41,14 @@ class RoleGroup {
   // Returns one line that says why the exit code is not 0; "" if the last output line of a role
   // already says so, or if the group was asked to stop.
   std::string conclusion() const;
-  // The number of restarts of the role that was started most often.
+  // Returns the largest number of restarts of any role.
   int restarts() const noexcept;
 
  private:
   enum class Stage : std::uint8_t { kRunning, kWaiting, kGrace, kKilled };
 
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
-  // True if the job runs and no other server is missing, so that the role can be accepted again.
+  // True if the job runs and no other server is missing, so that the job can accept the role again.
   bool accepts_restart(const LaunchedRole& role) const noexcept;
   bool has_restart_left(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;

@@ -18,7 +18,7 @@ namespace syncopate {
 struct RoleCommand {
   // The role's name, such as "worker 0", printed before each line of output and in messages.
   std::string name;
-  Role role = Role::kWorker;           // selects the rule for a failure
+  Role role = Role::kWorker;           // decides which RoleRule applies after a failure
   std::vector<std::string> arguments;  // the arguments of the role; [0] is the path of the program
   Environment::Variables environment;
   // A descriptor that the child inherits under the same number, and no other child does; empty:

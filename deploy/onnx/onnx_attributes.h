@@ -1,4 +1,4 @@
-// The attributes of a node of an ONNX file.
+// Reads and writes the attributes of a node of an ONNX file.
 #pragma once
 
 #include <cstdint>

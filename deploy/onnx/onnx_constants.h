@@ -79,7 +79,7 @@ class OnnxConstants {
   // Returns the number in a constant of one element; nullopt for other values, and for a number of
   // samples that is not fixed.
   std::optional<double> number(const std::string& name) const;
-  // Whether an element of the constant is a number of samples that is not fixed.
+  // Whether the constant `name` has an element that is a number of samples that is not fixed.
   bool has_samples(const std::string& name) const;
 
  private:

@@ -12,7 +12,7 @@ namespace syncopate {
 
 struct OnnxInput {
   std::string name;
-  std::string shown;        // OnnxNetwork::input
+  std::string shown;        // see OnnxNetwork::input
   std::int64_t batch = -1;  // the fixed number of samples; -1 if it is not fixed
   OnnxForm form = OnnxForm::kVector;
   Shape sample;  // shape of a sample in memory

@@ -55,7 +55,7 @@ std::string shell_array(std::span<const std::string> words);
 
 // The values to fill into a job script. 0 or empty means that the value in the script is kept.
 struct SbatchOptions {
-  std::string script;    // name of the script, one of job_scripts()
+  std::string script;    // name of the script, see JobScriptRow::name
   std::string strategy;  // empty: the script chooses the strategy
   int nodes = 0;         // the number of nodes of the workers
   int tasks_per_node = 0;

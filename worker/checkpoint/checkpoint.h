@@ -24,19 +24,19 @@ namespace syncopate {
 struct Progress {
   ps::RunPosition at{};
   std::string data{};          // DataSplits::name of the data that `at.position` refers to
-  std::uint64_t seed = 1;      // all random numbers are functions of (seed, step, epoch, sample)
+  std::uint64_t seed = 1;      // the seed of the run, from which all random numbers follow
   std::string data_flag{};     // the value of --data, "mnist:DIR"; empty for a program's own data
   std::string split{};         // the value of --split
-  std::string head{};          // --head; empty: none
-  std::string normalize{};     // --normalize; empty: the data set's
+  std::string head{};          // the value of --head; empty: no head
+  std::string normalize{};     // the value of --normalize; empty: the data set's normalization
   std::string data_samples{};  // the text of describe_training_samples()
   std::int64_t samples_per_update = 0;
   std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
   std::int64_t skip_bad_records = 0;
-  int apply_exif = 0;           // 1 with --exif
-  std::string image_feature{};  // --image-feature
-  std::string label_feature{};  // --label-feature
-  std::string raw_shape{};      // --raw-shape
+  int apply_exif = 0;           // 1 if --exif was given
+  std::string image_feature{};  // the value of --image-feature
+  std::string label_feature{};  // the value of --label-feature
+  std::string raw_shape{};      // the value of --raw-shape
   std::string class_names{};    // DataSplits::class_names, separated by '/', which no name contains
   std::string table_columns{};  // DataSplits::table_columns
 };
@@ -48,7 +48,7 @@ struct CheckpointInfo {
   std::string optimizer;  // name of the optimizer, "adam"
   std::string network;    // the network as text (graph_text.h)
   std::optional<LossScaleState> loss_scale;
-  bool has_average = false;  // the file has a moving average of the parameters
+  bool has_average = false;  // whether the file has a moving average of the parameters
 };
 
 // Returns DIR/checkpoint-000000001234.safetensors for step 1234.
@@ -63,14 +63,14 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
 
-// Removes all checkpoints of the folder except the newest `keep` and the one of step `best`, and
-// temporary files of processes that have ended.
+// Removes all checkpoints of the folder except the newest `keep` checkpoints and the checkpoint of
+// step `best`. Also removes temporary files of processes that have ended.
 void prune_checkpoints(const std::filesystem::path& dir, int keep, std::int64_t best = 0);
 
 // Returns the checkpoint with the highest step; nullopt for a folder without checkpoints.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
-// Returns all checkpoints of the folder, the highest step first.
+// Returns all checkpoints of the folder, sorted from the highest to the lowest step.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir);
 
 // Renames a damaged checkpoint, so that it is no longer the newest checkpoint of its folder.
@@ -112,7 +112,8 @@ CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& g
 // CheckpointInfo::has_average is true. Throws what load_checkpoint() throws.
 void load_average(const std::filesystem::path& path, const Graph& graph, const Tensor& values);
 
-// Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
+// Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: a tensor on
+// the host.
 std::string weights_hash(const Tensor& values);
 
 // These functions convert sample ranges to JSON text, "[[epoch, begin, end], ...]", and back. The

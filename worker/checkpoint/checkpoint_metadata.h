@@ -17,10 +17,12 @@ DamagedFileError damaged_checkpoint(const std::filesystem::path& path, std::stri
 // Converts `info` to the metadata of a checkpoint.
 FileMetadata checkpoint_metadata(const CheckpointInfo& info);
 
-// Throws DamagedFileError or FileError unless this program reads the file's format version.
+// Checks that a file is a checkpoint in the format version of this program. Throws DamagedFileError
+// if the header of a checkpoint is damaged; throws FileError for a file of another program or
+// version.
 void check_format_version(const SafetensorsReader& file, const std::filesystem::path& path);
 
-// Returns one entry of the metadata. Throws DamagedFileError if the file lacks it.
+// Returns the metadata entry `key`. Throws DamagedFileError if the file does not have this entry.
 std::string metadata_text(const SafetensorsReader& file, const std::filesystem::path& path,
                           std::string_view key);
 

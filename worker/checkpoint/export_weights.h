@@ -20,9 +20,9 @@ class TrainedTensors {
   // Reads the whole file once. Throws FileError if the file is damaged or has another network.
   TrainedTensors(const CheckpointInfo& info, const Graph& graph);
 
-  // The parameters, then the state, in the order of the graph.
+  // Names and shapes of the parameters, followed by those of the state, in the order of the graph.
   const std::vector<TensorEntry>& entries() const noexcept { return entries_; }
-  std::vector<float> read(std::size_t i) const;  // throws FileError
+  std::vector<float> read(std::size_t i) const;  // reads entry `i`; throws FileError
 
  private:
   SafetensorsReader file_;

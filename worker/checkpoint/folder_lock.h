@@ -19,11 +19,12 @@ struct FolderLockOptions {
   // A text that identifies the job; tasks with the same text share the lock. "": the lock is not
   // shared.
   std::string job{};
-  std::chrono::milliseconds timeout{0};  // how long to wait for another holder of the lock
+  std::chrono::milliseconds timeout{0};  // how long to wait until another holder releases the lock
   // The timeout if the holder of the lock is on another host; used if it is longer than `timeout`.
   // A network file system keeps the locks of a failed host for some time.
   std::chrono::milliseconds timeout_for_another_host{0};
-  std::function<void(const std::string& line)> on_waiting{};  // called once before a wait
+  // Called once before a wait, with a line for the log.
+  std::function<void(const std::string& line)> on_waiting{};
 };
 
 class FolderLock {

@@ -1,8 +1,8 @@
-// Files of named tensors in the safetensors format: u64 header length, JSON header, tensor bytes,
-// all little-endian. The writer writes f32; the reader converts other types to f32. Used by
-// checkpoint.cc and weights_file.cc, which know what the tensors mean. A checksum in the metadata
-// covers header and bytes; other programs ignore it. Source: github.com/huggingface/safetensors,
-// "Format".
+// Writes and reads files of named tensors in the safetensors format, which has a u64 header length,
+// a JSON header and the tensor bytes, all little-endian. The writer writes f32; the reader converts
+// other types to f32. Used by checkpoint.cc and weights_file.cc, which interpret the tensors. A
+// checksum in the metadata covers header and bytes; other programs ignore it. Source:
+// github.com/huggingface/safetensors, "Format".
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ class StoredWeights {
 
   std::deque<SafetensorsReader> files_;
   std::vector<TensorEntry> tensors_;
-  std::vector<const SafetensorsReader*> file_of_;  // by index into tensors_
+  std::vector<const SafetensorsReader*> file_of_;  // the file of each element of tensors_
   std::map<std::string, std::size_t, std::less<>> by_name_;
   FileMetadata no_metadata_;
 };

@@ -9,7 +9,7 @@
 
 namespace syncopate {
 
-// Thread-safe.
+// The bad samples of one data set. Thread-safe.
 class BadSamples {
  public:
   // limit: the most samples that may be bad; above 0.

@@ -63,7 +63,7 @@ void check_target(const Dataset& dataset, std::int64_t index, std::span<const st
 struct DataSplits {
   std::string name;  // name of the data set, "digits"
   std::unique_ptr<Dataset> train;
-  std::unique_ptr<Dataset> validation{};  // null: the data have none
+  std::unique_ptr<Dataset> validation{};  // null if the data have no validation split
   std::unique_ptr<Dataset> test;          // never null
   // Mean and standard deviation of each channel, in the units of InputOp. Networks subtract the
   // mean and divide by the deviation.
@@ -87,9 +87,10 @@ struct DataSplits {
 // The features of a record that make a sample, for tfds:, tfrecord: and otbtf:. An empty name means
 // the data set's default.
 struct RecordFields {
-  std::string image;      // --image-feature
-  std::string label;      // --label-feature
-  std::string raw_shape;  // --raw-shape, "64x64x4:u16"; empty: the image is a JPEG or PNG picture
+  std::string image;  // the value of --image-feature
+  std::string label;  // the value of --label-feature
+  // The value of --raw-shape, "64x64x4:u16"; empty: the image is a JPEG or PNG picture.
+  std::string raw_shape;
 
   friend bool operator==(const RecordFields&, const RecordFields&) = default;
 };
@@ -220,8 +221,8 @@ DataSplits open_otbtf(std::string_view folder, const DataOptions& options);
 // set.
 void check_is_folder(std::string_view data_name, std::string_view folder);
 
-// Samples in memory or in a mapped file: pixels [N * H * W * C], labels [N] and the owner of their
-// memory.
+// Samples in memory or in a mapped file: pixels [N * H * W * C], labels [N], and an owner that
+// keeps the memory of both valid.
 struct SampleBlock {
   std::span<const std::uint8_t> pixels;
   std::span<const std::uint8_t> labels;

@@ -25,7 +25,7 @@ inline constexpr int kCropPadding = 4;  // black pixels on every side
 
 struct Draw {
   Augment kind = Augment::kNone;
-  // kCropFlip: the crop's top row and left column in the unpadded image, -kCropPadding ..
+  // kCropFlip: the top row and left column of the crop in the unpadded image, from -kCropPadding to
   // kCropPadding.
   int dy = 0;
   int dx = 0;

@@ -11,7 +11,8 @@ std::string_view compiler_version() noexcept;  // such as "GNU 12.2.0"
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr int kExitStopped = 75;  // stopped on request, after a checkpoint
+// Stopped on request after a checkpoint; the job should be requeued.
+constexpr int kExitStopped = 75;
 
 // Returns the worse of two exit codes. From worst to best the order is 2, 1, 75, 0; an unknown code
 // counts as 1.

@@ -1,4 +1,4 @@
-// How a task joins its job, and how it reports its failure to the other tasks.
+// Functions with which a task joins its job and reports its failure to the other tasks.
 #pragma once
 
 #include <chrono>

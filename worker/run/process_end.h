@@ -1,5 +1,5 @@
-// Threads that end the process while the training thread cannot: PeerWatch after a peer has failed,
-// EarlyStop on a request to stop before training has begun.
+// Threads that end the process while the training thread is busy. PeerWatch ends it after a peer
+// has failed; EarlyStop ends it on a request to stop before training has begun.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +29,7 @@ class PeerWatch {
   PeerWatch& operator=(const PeerWatch&) = delete;
   ~PeerWatch();
 
-  // While a Waker lives, a failure of a peer calls its function `wake`, which must not wait.
+  // While a Waker lives, PeerWatch calls `wake` when a peer fails. `wake` must not block.
   class Waker {
    public:
     Waker(PeerWatch& watch, Act wake);
@@ -47,7 +47,7 @@ class PeerWatch {
   Membership& membership_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string reason_;  // why a peer failed; guarded by mutex_; empty: no failure
+  std::string reason_;  // why a peer failed; empty: no peer has failed; guarded by mutex_
   std::jthread thread_;
 };
 

@@ -14,7 +14,7 @@ namespace syncopate {
 
 // Lower bounds of the bytes that the replicas of this process take on the CPU.
 struct RunMemory {
-  std::int64_t values = 0;       // counted once: replicas may share them
+  std::int64_t values = 0;       // parameters; counted once, because replicas may share them
   std::int64_t gradients = 0;    // of each replica, the sum over its lanes
   std::int64_t slots = 0;        // optimizer state, counted once; 0 with servers
   std::int64_t activations = 0;  // of each replica: the activations that backward reads
@@ -30,7 +30,7 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 
 // The memory, in bytes, that a run may take.
 struct HostMemory {
-  std::int64_t available = 0;  // to this process now
+  std::int64_t available = 0;  // memory that this process can get now
   // The memory of the host or the cgroup, which all tasks of this host share; 0: unknown. Memory in
   // use is not subtracted, because tasks of this run may be using it.
   std::int64_t total = 0;

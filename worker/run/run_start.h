@@ -1,6 +1,6 @@
-// Starts a training run: finds its initial values (a checkpoint of its folder, the weights of
-// another file, or the values that follow from the seed) and brings them to every task. Only the
-// chief reads files.
+// Starts a training run: finds its initial values and sends them to every task. The values come
+// from a checkpoint in the run's folder, from a file of weights, or from the seed. Only the chief
+// reads files.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,9 @@ class TaskRun {
     const Workload& workload;
     StopSignal& signals;
     std::optional<EarlyStop>& early_stop;  // ends when training begins
-    Membership* membership = nullptr;      // null: a job of one task, or one with parameter servers
-    Trace* trace = nullptr;                // null: nothing is recorded
+    // Null in a job of one task and in a job with parameter servers.
+    Membership* membership = nullptr;
+    Trace* trace = nullptr;  // null: nothing is recorded
     // Ends the process after a peer's failure if the training thread is busy and cannot unwind its
     // stack.
     PeerWatch::Act end_process;
@@ -50,7 +51,7 @@ class TaskRun {
   void meet();  // starts to watch the other tasks for failures
   // takes the devices, opens the data, and chooses the sizes that follow from devices and data
   void open();
-  void build();  // makes the network and the strategy, and starts from the first values
+  void build();  // makes the network and the strategy, and restores the initial values
   void train();
   int report(std::ostream& out);
 
@@ -61,7 +62,7 @@ class TaskRun {
   const TrainOptions& given_;
   const Process process_;
   const bool is_chief_;
-  // Destroyed in the opposite order.
+  // The members are destroyed in reverse order, so an object may use the objects above it.
   std::unique_ptr<ProgressDisplay> display_;
   std::optional<PeerWatch> watch_;
   TrainingSession session_;
@@ -69,7 +70,7 @@ class TaskRun {
   TrainOutcome outcome_;
   TrainOptions options_;  // a copy of given_, completed by open()
   std::unique_ptr<DeviceMonitor> monitor_;
-  int replicas_ = 0;               // of all tasks
+  int replicas_ = 0;               // number of replicas of all tasks
   std::int64_t global_batch_ = 0;  // samples per step over all replicas
   ScheduleOptions schedule_options_;
   std::optional<Schedule> schedule_;

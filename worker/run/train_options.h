@@ -43,19 +43,20 @@ struct TrainOptions {
   std::string data = "digits";
   ImageOptions image;        // how stored pictures and records are read
   std::string split;         // the value of --split; empty: none
-  StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
+  StrategyOptions strategy;  // the seed in it is used for data, initial values and dropout
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
   bool has_own_cpus = false;    // no other task uses this task's CPUs
   // True for a single process on GPUs without --replicas, which has a replica on each device.
   bool takes_every_device = false;
-  bool shares_devices = false;  // several replicas use one device on purpose
+  // True: several replicas may use one device, because the user asked for it.
+  bool shares_devices = false;
   std::chrono::milliseconds rendezvous_timeout{0};
   // 0: the default, which depends on whether all tasks run on one machine
   std::chrono::milliseconds peer_timeout{0};
-  std::int64_t global_batch_size = 0;  // 0: batch_size_per_replica times the replicas
+  std::int64_t global_batch_size = 0;  // 0: batch_size_per_replica times the number of replicas
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
-  std::int64_t reference_batch_size = 0;  // samples; 0: the batch of one replica
+  std::int64_t reference_batch_size = 0;  // in samples; 0: the batch size of one replica
   InputOptions input;                     // batch size and seed are taken from `strategy`
   float label_smoothing = 0.0F;           // in [0, 1)
   ScheduleOptions schedule;               // total_epochs is set when the data set is open
@@ -68,8 +69,9 @@ struct TrainOptions {
   std::filesystem::path tensorboard;  // empty: no event files are written
   std::filesystem::path trace;        // empty: no trace is written
   std::filesystem::path cache_dir;
-  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of the servers
-  std::filesystem::path record;                                            // empty: no record
+  // Time between snapshots of the servers.
+  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
+  std::filesystem::path record;  // empty: no record
 };
 
 // Returns the row of the strategy that the options name. Throws UsageError for an unknown name.

@@ -34,7 +34,7 @@ struct TrainingSession {
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
-  std::map<std::int64_t, std::vector<double>> rules_by_step;  // TrainingRun::rules_by_step
+  std::map<std::int64_t, std::vector<double>> rules_by_step;  // see TrainingRun::rules_by_step
   bool begins_again = false;  // true while the input readers are destroyed because of a roll-back
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // one per replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>

@@ -31,7 +31,7 @@ struct AsynchronousWorker {
   DeferredEvaluations* deferred = nullptr;  // null: evaluations are made as soon as they are due
 };
 
-// The objects that the loop works with; all must outlive it. The caller has called
+// The objects that the loop uses; all must outlive it. The caller must have called
 // Strategy::begin().
 struct AsynchronousRun {
   const Graph& graph;
@@ -44,9 +44,9 @@ struct AsynchronousRun {
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints
   StopPoll stop;
-  const Dataset* final_test = nullptr;      // as in TrainingRun
-  const BadSamples* bad_samples = nullptr;  // as in TrainingRun
-  InputMeans input_means{};                 // of one worker
+  const Dataset* final_test = nullptr;      // see TrainingRun
+  const BadSamples* bad_samples = nullptr;  // see TrainingRun
+  InputMeans input_means{};                 // the input of one worker
 };
 
 // Trains until the job has ended, or until `run.stop` of some task returns a request to stop.

@@ -23,7 +23,7 @@ struct ClassCounts {
   // The fraction of `predicted` that is correct. This and the functions below return nullopt for 0
   // / 0.
   std::optional<double> precision() const;
-  // The fraction of `samples` that is correct.
+  // The fraction of `samples` that is predicted correctly.
   std::optional<double> recall() const;
   // Intersection over union: `correct` divided by the samples that have the class or are predicted
   // as it.
@@ -34,7 +34,7 @@ struct ClassCounts {
 // occurs.
 std::optional<double> mean_iou(std::span<const ClassCounts> classes);
 
-// One thread only.
+// The counts of an evaluation. One thread only.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t num_classes) : num_classes_(num_classes) {}
@@ -48,7 +48,7 @@ class ConfusionMatrix {
   void add(std::int32_t target, std::int32_t predicted, std::int64_t count);
 
   // Returns the counts that are not zero, by (target, predicted class). Memory grows with the
-  // samples and not with the square of the classes.
+  // number of samples and not with the square of the number of classes.
   const std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>& counts() const noexcept {
     return counts_;
   }

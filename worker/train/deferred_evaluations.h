@@ -50,7 +50,7 @@ class DeferredEvaluationFile {
   // Marks a snapshot of the file as evaluated, so that no process evaluates it again. Removes the
   // file after the last snapshot.
   void done(const Entry& entry);
-  // Removes all entries of the file and the file itself.
+  // Removes all entries, and deletes the file.
   void remove() noexcept;
 
   const std::filesystem::path& path() const noexcept { return path_; }  // empty for a nameless file

@@ -21,7 +21,7 @@ struct DivergencePlace {
   std::optional<std::filesystem::path> last_checkpoint;  // checkpoint of an earlier step
 };
 
-// Describes a loss that is not finite: "the loss is not a number".
+// Describes a loss that is not finite, such as "the loss is not a number".
 std::string describe_divergence(double loss);
 // Returns the error to throw after a divergence. what: what is not finite, such as "the loss is
 // infinite".

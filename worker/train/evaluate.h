@@ -1,7 +1,7 @@
-// Exact evaluation: each sample of a data set counts exactly once, the short last batch included.
-// Whole batches are distributed over the replicas, and their sums are added in batch order, so the
-// result does not depend on the number of replicas. Called by the train loops and by `syncopate
-// evaluate`.
+// Evaluates a network exactly: each sample of a data set counts once, also in a short last batch.
+// Each replica evaluates whole batches, and the sums of the batches are added in batch order, so
+// the result does not depend on the number of replicas. Called by the training loops and by
+// `syncopate evaluate`.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Evaluation {
   std::int64_t samples = 0;
   double seconds = 0.0;
   std::int64_t bad_samples = 0;  // samples that could not be read and are left out
-  std::string first_bad = {};    // why the first of them could not be read
+  std::string first_bad = {};    // why the first bad sample could not be read
   // counts of pixels for label maps; empty for other networks
   std::vector<ClassCounts> classes = {};
   // Counts of pairs of true and predicted class; null if they were not counted.
@@ -40,7 +40,7 @@ struct Evaluation {
 // limited because tasks exchange the counts of all pairs of classes.
 inline constexpr std::int64_t kMostCountedClasses = 256;
 
-// Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
+// Returns the line "left out  2 bad test samples, first: a.png: ..."; empty if no sample is bad.
 std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 
 // A function that is called between steps and between batches. It returns the name of a signal to

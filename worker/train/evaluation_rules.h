@@ -56,8 +56,8 @@ struct EvaluationRuleOptions {
 // not have.
 void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options);
 
-// Parsers of flag values: "accuracy=0.97", "metric=val_loss,patience=3" and
-// "factor=0.1,patience=2". Throw UsageError.
+// These functions parse flag values such as "accuracy=0.97", "metric=val_loss,patience=3" and
+// "factor=0.1,patience=2". They throw UsageError.
 StopAt parse_stop_at(std::string_view text);
 Patience parse_early_stop(std::string_view text);
 ReduceOnPlateau parse_reduce_on_plateau(std::string_view text);
@@ -94,7 +94,7 @@ class EvaluationRules {
     // The Metric of `best`; -1: no value yet. If the rule has another metric, take() begins again.
     double metric = -1.0;
     double best = 0.0;
-    double waited = 0.0;  // evaluations since the best one
+    double waited = 0.0;  // number of evaluations since the best evaluation
     // Returns whether the value is the best so far.
     bool take(const Patience& rule, const Evaluation& evaluation);
   };

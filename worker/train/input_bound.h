@@ -11,13 +11,13 @@ namespace syncopate {
 // The properties of a task's input that determine the input's speed.
 struct InputMeans {
   int cpus = 1;             // CPUs of this task
-  bool is_encoded = false;  // samples are decoded when they are read
-  bool is_tuned = false;    // --input-threads auto
+  bool is_encoded = false;  // whether samples are decoded when they are read
+  bool is_tuned = false;    // whether --input-threads is auto
 };
 
 struct InputWait {
   std::int64_t steps = 0;
-  double step_seconds = 0.0;  // of all steps, with the waits
+  double step_seconds = 0.0;  // time of all steps, including waits
   double wait_seconds = 0.0;
   int readers = 1;       // reader threads at the end
   int most_readers = 0;  // the most reader threads that --prefetch allows; 0: no limit

@@ -27,7 +27,7 @@ struct JobMetricsOptions {
   double max_seconds = 0.0;  // 0: no limit
   std::string head{};        // --head, for the "begin" line
   std::string normalize{};
-  LossKind loss = LossKind::kSoftmaxCrossEntropy;  // of the network
+  LossKind loss = LossKind::kSoftmaxCrossEntropy;  // the network's loss
 };
 
 // The metrics that one worker writes. One worker at a time reports for the whole job; the metrics
@@ -59,7 +59,7 @@ class JobMetrics {
 
   // Returns the number of passes over the data set that the job has made so far.
   double epochs(const JobStatus& status) const;
-  // Returns the seconds between begin() and end(), or between begin() and now before end().
+  // Returns the seconds from begin() until end(), or until now if end() was not called yet.
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
   // Returns the began_at value of this worker's lines; nullopt before the first line.
@@ -79,7 +79,7 @@ class JobMetrics {
   bool begun_ = false;
   std::optional<double> began_at_;  // wall clock at begin()
   Clock::time_point begun_at_;
-  Clock::time_point ended_at_;  // zero before end()
+  Clock::time_point ended_at_;  // the zero time point before end()
   JobStatus at_begin_;
   JobStatus at_line_;  // status at the last line, which this or another worker wrote
   OwnTimes own_at_line_;

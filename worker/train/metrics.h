@@ -1,5 +1,6 @@
-// Metrics as JSON lines: first {"event":"begin",...}, then {"event":"step",...},
-// {"event":"eval",...}, {"event":"worker",...} and last {"event":"summary",...}.
+// Writes metrics as JSON lines. The first line is {"event":"begin",...}, the last line
+// {"event":"summary",...}. Between them are {"event":"step",...}, {"event":"eval",...} and
+// {"event":"worker",...}.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +31,15 @@ struct BeginMetrics {
   // `seconds` of all lines exclude these pauses.
   bool is_synchronous = true;
   double began_at = 0.0;       // wall clock, seconds since 1970 UTC
-  std::string head = {};       // --head; empty: none
-  std::string normalize = {};  // --normalize; empty: the data set's
+  std::string head = {};       // the value of --head; empty: no head
+  std::string normalize = {};  // the value of --normalize; empty: the data set's normalization
 };
 // Returns the wall-clock time in seconds since 1970 UTC.
 double wall_clock_seconds();
 
 struct StepMetrics {
   std::int64_t step = 0;
-  double epoch = 0.0;  // passes over the data so far, with fraction
+  double epoch = 0.0;  // number of passes over the data so far, with a fraction
   double loss = 0.0;
   MetricValue metric;  // mean over the samples since the last line
   double learning_rate = 0.0;
@@ -77,10 +78,10 @@ struct EvalMetrics {
   // The began_at value of the process that measured trained_seconds; nullopt: this process.
   std::optional<double> began_at = {};
   std::int64_t bad_samples = 0;  // samples of the split that are left out
-  std::string first_bad = {};    // why the first of them could not be read
+  std::string first_bad = {};    // why the first bad sample could not be read
   // counts of pixels for label maps; empty for other networks
   std::vector<ClassCounts> classes = {};
-  std::shared_ptr<const ConfusionMatrix> confusion = {};  // null: not counted; for TensorBoard
+  std::shared_ptr<const ConfusionMatrix> confusion = {};  // for TensorBoard; null if not counted
 };
 
 // The times of one worker, summed over all its steps. If the strategy cannot distinguish waiting
@@ -124,12 +125,12 @@ struct Summary {
   double train_loss = 0.0;
   MetricValue test_metric = {};  // test_metric and test_loss are NaN if the run never evaluates
   double test_loss = 0.0;
-  std::optional<MetricValue> val_metric = {};  // of the validation split, if there is one
+  std::optional<MetricValue> val_metric = {};  // on the validation split; nullopt if there is none
   std::optional<double> val_loss = {};
   std::vector<ClassCounts> test_classes = {};  // counts of pixels for label maps, in the test split
   // counts of pixels for label maps, in the validation split
   std::vector<ClassCounts> val_classes = {};
-  std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null: not counted
+  std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null if not counted
   // samples that were replaced by others, in the epoch that had the most
   std::int64_t train_bad_samples = 0;
   std::int64_t test_bad_samples = 0;  // samples of the test split that are left out

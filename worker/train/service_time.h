@@ -1,5 +1,5 @@
-// An artificial compute delay per step (--service-time, --slow, --pause), to try a strategy on slow
-// and uneven machines. The training thread sleeps; heartbeats go on.
+// Adds an artificial compute delay to each step (--service-time, --slow, --pause), to test a
+// strategy as on slow or uneven machines. The training thread sleeps while heartbeats go on.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@ struct Slowness {
   double factor = 1.0;
 };
 
-// A pause of one worker, in its first step that begins at `at_seconds` or later.
+// A pause of one worker. It is made in the worker's first step that begins at `at_seconds` or
+// later.
 struct Pause {
   int worker = 0;
   double at_seconds = 0.0;  // seconds since training began
@@ -34,8 +35,8 @@ struct ServiceTimeOptions {
   std::vector<Pause> pauses;
 };
 
-// Parses a compute delay: "constant:20", "exponential:5" (mean milliseconds) or
-// "lognormal:5[:SIGMA]". Throws UsageError that names `what`, such as "--service-time".
+// Parses a compute delay: "constant:20", "exponential:5" or "lognormal:5[:SIGMA]", where the number
+// is the mean in milliseconds. Throws UsageError naming `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
 // Parses a slow worker, such as "worker=3,factor=4", with a factor from 0.001 to 1000. Throws
 // UsageError.
@@ -60,7 +61,7 @@ class StepDelays {
  private:
   const ServiceTimeOptions& options_;
   const int worker_;
-  std::vector<Pause> pauses_;  // pauses of this worker, not yet made
+  std::vector<Pause> pauses_;  // pauses of this worker that were not made yet
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };
 

@@ -44,7 +44,7 @@ constexpr auto named_values(EvalWhen /*type*/) {
 
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
-  std::optional<std::int64_t> total_steps;  // if given, total_epochs is ignored
+  std::optional<std::int64_t> total_steps;  // if given, it replaces total_epochs
   double max_seconds = 0.0;  // seconds of training after which the run is complete; 0: no limit
   std::int64_t eval_every_epochs = 1;
   // 0: eval_every_epochs is used. If both are 0, the run never evaluates.
@@ -54,9 +54,9 @@ struct TrainLoopOptions {
   // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
-  std::filesystem::path checkpoint_dir;     // empty: no checkpoints
+  std::filesystem::path checkpoint_dir;     // empty: no checkpoints are written
   FolderLock* checkpoint_lock = nullptr;    // renewed before each checkpoint; null: no lock is held
-  std::int64_t checkpoint_every_steps = 0;  // 0: writes one at the end of each epoch
+  std::int64_t checkpoint_every_steps = 0;  // 0: a checkpoint is written at the end of each epoch
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;
   int first_worker = 0;  // global index of the first replica of this task
@@ -91,8 +91,9 @@ struct TrainingRun {
 };
 
 struct TrainOutcome {
-  Progress progress;                                // progress at the end of training
-  std::optional<std::string> stopped_by;            // name of the signal
+  Progress progress;  // progress at the end of training
+  // Name of the signal that stopped the run; nullopt if it was not stopped.
+  std::optional<std::string> stopped_by;
   std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
   std::optional<std::filesystem::path> best;        // checkpoint of the best evaluation
   // Evaluation of the final weights on the test split; nullopt if the run was stopped or never
@@ -117,7 +118,7 @@ struct TrainOutcome {
   // One per worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
   std::int64_t repeated_batches = 0;  // see Assignment
-  // Whether the job was stopped and another worker has written the checkpoint.
+  // Whether the job was stopped and another worker wrote the checkpoint.
   bool saved_by_another = false;
 };
 

@@ -1,4 +1,4 @@
-// Class labels that users give as numbers: from 0 up to, but not including, the number of classes.
+// Reads and checks class labels that users give as numbers, from 0 to the number of classes - 1.
 #pragma once
 
 #include <cstdint>

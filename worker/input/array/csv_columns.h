@@ -29,7 +29,7 @@ struct CsvColumns {
   std::int64_t header_line = 0;       // line number of the header in the current file; 0: no header
   bool end_in_cr = false;             // whether the lines of the current file end with CR
 
-  // Returns "field 3 (width)", or "field 3" without a header.
+  // Returns a name of a column for messages: "field 3 (width)", or "field 3" without a header.
   std::string text(std::size_t column) const;
 };
 

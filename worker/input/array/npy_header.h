@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-// An array of numbers in little-endian, C order.
+// The header of an array of little-endian numbers in C order.
 struct NpyHeader {
   std::string type;               // kind and size in bytes of an element: "u1", "i8", "f4", "b1"
   std::size_t item_bytes = 0;     // size of an element

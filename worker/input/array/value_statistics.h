@@ -12,7 +12,7 @@ namespace syncopate {
 // f32 values are used unchanged.
 struct ValueStatistics {
   std::vector<float> mean;
-  std::vector<float> stddev;  // 1 where all values are equal
+  std::vector<float> stddev;  // 1 for a channel or feature with equal values
 };
 
 // Computes the statistics of each channel of images [H, W, C]. For vectors [F], computes the

@@ -27,7 +27,8 @@ class UntrainedSamples {
   std::vector<ps::SampleRange> without_first(std::int64_t i) const;
 
  private:
-  std::size_t range_of(std::int64_t i) const;  // range that holds sample i; ranges_.size() if none
+  // Index of the range that contains skipped sample i; ranges_.size() if i == count().
+  std::size_t range_of(std::int64_t i) const;
 
   std::vector<ps::SampleRange> ranges_;
   std::vector<std::int64_t> ends_;  // number of skipped samples up to the end of each range
@@ -93,7 +94,7 @@ class BatchPlan {
   std::int64_t global_batch_;
   bool drop_remainder_;
   InputShard shard_;
-  std::vector<Rest> rests_;  // unfinished epochs, ascending; the last one has all later samples
+  std::vector<Rest> rests_;  // the unfinished epochs, ascending; all later epochs are whole
 };
 
 }  // namespace syncopate

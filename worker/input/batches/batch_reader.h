@@ -44,7 +44,8 @@ class EpochOrder {
   std::uint64_t seed_;
   bool shuffle_;
   mutable std::mutex mutex_;
-  mutable std::array<Entry, 2> recent_;  // the orders by epoch % 2; guarded by mutex_
+  // The order of epoch e is in recent_[e % 2]; guarded by mutex_.
+  mutable std::array<Entry, 2> recent_;
 };
 
 // The memory of one batch, which is reused for many batches.

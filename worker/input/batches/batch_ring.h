@@ -21,7 +21,7 @@
 namespace syncopate {
 
 struct BatchRingOptions {
-  int held = 2;  // slots that the consumer holds: 2 or more
+  int held = 2;  // number of slots that the consumer may read; 2 or more
   // The number of readers, and the number of batches that they prepare ahead of the consumer; both
   // may be tuned while the ring runs.
   InputTunerOptions input;
@@ -102,7 +102,7 @@ class BatchRing {
   std::atomic<int> ahead_;
 
   // The following members are used by the consumer only.
-  std::int64_t taken_ = 0;  // sequence of the next take()
+  std::int64_t taken_ = 0;  // sequence of the batch that the next take() returns
   std::chrono::nanoseconds waited_{0};
   Clock::time_point took_at_ = Clock::now();  // when take() last returned
 
@@ -112,14 +112,14 @@ class BatchRing {
   std::condition_variable readers_changed_;
   InputTuner tuner_;
   std::vector<Slot> slots_;
-  std::vector<std::size_t> free_;     // slots without a batch; the last one is used next
-  std::vector<std::size_t> slot_of_;  // by sequence, modulo the number of slots
+  std::vector<std::size_t> free_;     // slots without a batch; the last element is used next
+  std::vector<std::size_t> slot_of_;  // slot of each batch, by sequence modulo the number of slots
   // Readers with a number below active_ claim batches, the other readers sleep. Written by the
   // consumer only.
   int active_ = 0;
   std::int64_t claimed_ = 0;   // number of batches that readers have begun to fill
   std::int64_t freed_ = 0;     // number of batches that the consumer has released
-  bool were_blocked_ = false;  // a reader has found no free slot since the last take()
+  bool were_blocked_ = false;  // whether a reader has found no free slot since the last take()
   bool stopping_ = false;
 
   std::vector<std::jthread> readers_;

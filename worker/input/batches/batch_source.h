@@ -25,8 +25,9 @@ struct ReaderTrace {
 
 // What a batch source may tune while it runs (input_tuner.h), and its budget.
 struct Autotune {
-  bool threads = false;                             // InputOptions::threads is not used
-  bool prefetch = false;                            // InputOptions::prefetch is not used
+  bool threads = false;  // true: the number of readers is tuned; InputOptions::threads is not used
+  // True: the number of batches ahead is tuned; InputOptions::prefetch is not used.
+  bool prefetch = false;
   int cpus = 1;                                     // CPUs that readers and lanes share
   int lanes = 0;                                    // compute threads of the consumer
   std::int64_t most_bytes = std::int64_t{1} << 30;  // memory for all batches of the source

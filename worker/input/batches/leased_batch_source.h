@@ -85,7 +85,7 @@ class LeasedBatchSource final : public BatchSource {
   std::vector<ps::SampleRange> leases_;  // the range of samples leased for each batch slot
   std::int64_t num_asked_ = 0;           // batches that the consumer has requested
   std::int64_t num_leased_ = 0;
-  bool ended_ = false;  // there are no more leases
+  bool ended_ = false;  // whether next_lease() returned nullopt or threw
   std::exception_ptr error_;
   bool stopping_ = false;
 

@@ -11,7 +11,7 @@
 namespace syncopate {
 
 // The strokes of handwritten digits, which the painter bends, thickens and draws. Coordinates are
-// percent of a box, x to the right, y down.
+// in percent of a box; x grows to the right and y downwards.
 
 struct StrokePoint {
   float x = 0.0F;

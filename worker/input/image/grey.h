@@ -1,4 +1,4 @@
-// The grey value of a colour. Source: ITU-R BT.601, as in JPEG files.
+// Converts a colour to grey. Source: ITU-R BT.601, which JPEG files use, too.
 #pragma once
 
 #include <cstdint>

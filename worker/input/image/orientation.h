@@ -29,7 +29,7 @@ struct Orientation {
   // `exif` is the value of the tag, 1 to 8; other values mean 1.
   static Orientation from_exif(int exif) noexcept;
 
-  // Returns the orientation that shows the mirror image (left and right exchanged).
+  // Returns the orientation that shows the mirror image, with left and right exchanged.
   Orientation mirrored() const noexcept;
   bool is_identity() const noexcept { return !transposed && !flip_columns && !flip_rows; }
   friend bool operator==(const Orientation&, const Orientation&) = default;

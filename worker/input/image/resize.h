@@ -52,7 +52,7 @@ class Resizer {
   std::int64_t first_row() const noexcept { return rows_.first; }
   std::int64_t last_row() const noexcept { return rows_.last; }
 
-  // Whether the result is the window itself.
+  // Whether the result is a copy of the window, so that nothing has to be resized.
   bool is_copy() const noexcept { return columns_.is_copy && rows_.is_copy; }
   // If is_copy(), returns the memory of the result for row y of the picture. The caller may write
   // all rows to this memory instead of adding them, which saves a copy of every pixel.

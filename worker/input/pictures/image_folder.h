@@ -9,7 +9,7 @@
 
 namespace syncopate {
 
-// A file that holds one picture.
+// A file of one picture.
 struct ImageFile {
   std::string name;  // path relative to ImageFolder::root, "cat/1.jpg"
   std::int32_t label = 0;

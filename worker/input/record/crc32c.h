@@ -1,4 +1,4 @@
-// The checksum of TFRecord files: CRC-32C (Castagnoli), masked.
+// Computes the checksum of TFRecord files, which is a masked CRC-32C (Castagnoli).
 #pragma once
 
 #include <cstddef>

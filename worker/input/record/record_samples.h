@@ -24,7 +24,7 @@ struct FeatureName {
   std::string name;
 };
 
-// Which features of a record are the image and the class.
+// The features of a record that are the image and the class.
 struct SampleFeatures {
   FeatureName image;
   FeatureName label;

@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-// Thread-safe.
+// The records of one split. Thread-safe.
 class RecordShards {
  public:
   // Opens the files and indexes them. Throws what RecordFile and index_records() throw.

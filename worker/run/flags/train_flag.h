@@ -27,7 +27,7 @@ struct InComparison {
     kRealOnly,      // refused with the virtual clock
   };
   Use use = kTrains;
-  std::string_view advice = "";  // what to do instead
+  std::string_view advice = "";  // what the user should do instead, for the message
   // For kRealOnly: whether the value in `options` is refused with the virtual clock in a run of
   // `workers` workers. Null: every value is refused.
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
@@ -50,7 +50,7 @@ struct TrainFlag {
   };
 
   std::string name;          // such as "--model"
-  std::string_view group{};  // the heading in --help; train_flags() sets it
+  std::string_view group{};  // the heading of the flag in --help; set by train_flags()
   std::string help{};
   // Returns the option that stores the value. Null for a flag that another part of the program
   // declares; its row exists for `in_comparison` alone.
@@ -59,9 +59,9 @@ struct TrainFlag {
   // Returns the value as text; null: the text follows from the type of the option. The values of a
   // flag that may be repeated are separated by spaces.
   Text text = nullptr;
-  bool is_unset_at_zero = false;  // whether the number 0 stands for a flag that was not given
+  bool is_unset_at_zero = false;  // whether the value 0 means that the flag was not given
   Agreement agreement = Agreement::kRequired;
-  Text compared = nullptr;  // the text that tasks compare, if not `text`
+  Text compared = nullptr;  // the text that tasks compare; null: `text`
   std::vector<Need> needs{};
   bool decides_updates = false;  // whether update_flags() contains the flag
   // whether a checkpoint records the value, so that `evaluate` need not be given it
@@ -85,7 +85,7 @@ inline constexpr int kMostMicroBatches = 65536;  // largest value of --accumulat
 bool writes_checkpoints(const TrainOptions& options);
 inline constexpr TrainFlag::Need kCheckpointDir = {writes_checkpoints, "--checkpoint-dir DIR"};
 inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy parameter-server"};
-// Whether gradients or values travel between tasks.
+// Whether tasks send gradients or values to each other.
 bool has_links(const TrainOptions& options);
 
 // The groups of the table, in data_rows.cc, strategy_rows.cc, schedule_rows.cc and output_rows.cc.
