@@ -210,8 +210,9 @@ void require_data_name(const std::string& text);
 // the samples of `data`, a value of --data, are encoded.
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
-// Returns the first of $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate and $HOME/.cache/syncopate
-// with a variable that is set; if none is set, a folder below the temporary folder.
+// Returns $SYNCOPATE_CACHE_DIR if this variable is set, else $XDG_CACHE_HOME/syncopate, else
+// $HOME/.cache/syncopate. If none of the variables is set, returns a folder below the temporary
+// folder.
 std::filesystem::path default_cache_dir(const Environment& environment);
 
 // Returns the default folder for decoded pictures, which is on the machine's own disk.

@@ -11,8 +11,9 @@
 
 namespace syncopate {
 
-// Trains a workload (worker/run/run_workload.h). Returns the exit code of TaskRun::run(). mpi: null
-// unless wants_mpi() is true.
+// Trains a workload (worker/run/run_workload.h). Returns the exit code: 0 if training is complete,
+// 75 if it was stopped on request after a checkpoint was written, 1 if it was stopped and nothing
+// was saved. mpi: null unless wants_mpi() is true.
 int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
               MpiSession* mpi, std::ostream& out);
 // True if the tasks use MPI to sum gradients or for their rendezvous.
@@ -41,7 +42,8 @@ int run_cluster(const ClusterOptions& options, std::ostream& out);
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out);
 // Prints or submits a job. Returns the exit code of sbatch; 0 if the script was only printed.
 int run_sbatch(const SbatchOptions& options, std::ostream& out);
-// Runs the roles of a job. Returns the worst of their exit codes, see worse_exit_code().
+// Runs the roles of a job. Returns the worst of their exit codes; from worst to best the order is
+// 2, 1, 75, 0.
 int run_launch(const LaunchOptions& options, std::ostream& out);
 
 }  // namespace syncopate

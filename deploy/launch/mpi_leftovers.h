@@ -20,10 +20,10 @@ struct MpiFolders {
 // Removes the session folders and the shared memory of this user's jobs on this host if their
 // mpirun has ended and no process has mapped the shared memory. Returns the removed session
 // folders. Does not throw; leaves files that cannot be removed.
-// Source: Open MPI 4.1: the session folder is ompi.HOST.UID/pid.PID, where HOST may lack the
-// domain. Its contact.txt begins with
-// the number of mpirun's job; vader_segment.HOST.UID.JOB.RANK has it in hexadecimal, and the jobs
-// of one mpirun have the upper 16 bits in common.
+// Source: Open MPI 4.1. The session folder is ompi.HOST.UID/pid.PID, where HOST may lack the
+// domain. The file contact.txt in this folder begins with the number of mpirun's job. The shared
+// memory is vader_segment.HOST.UID.JOB.RANK, with the number of the job in hexadecimal. All jobs of
+// one mpirun have the same upper 16 bits.
 std::vector<std::string> remove_mpi_leftovers(const MpiFolders& folders, uid_t user);
 
 }  // namespace syncopate

@@ -15,7 +15,7 @@ class RoleGuard {
   // Starts the process. Throws FileError if it cannot be started.
   RoleGuard();
 
-  // Called when a role's process has been started, and when it has ended.
+  // add() is called when a role's process has been started, remove() when the process has ended.
   void add(pid_t process) const noexcept { send(process); }
   void remove(pid_t process) const noexcept { send(-process); }
 

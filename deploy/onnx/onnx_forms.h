@@ -59,7 +59,7 @@ class OnnxForms {
   const Shape& map_of(const OnnxValue& value) const { return build_.shape(value.node); }
   // Returns the shape in the ONNX file, in which the first side is batch().
   Shape shape_of(const OnnxValue& value) const;
-  // shape_of() as text, such as "[N, 3, 32, 32]"
+  // Returns the result of shape_of() as text, such as "[N, 3, 32, 32]".
   std::string shown_shape(const OnnxValue& value) const;
 
   // Returns the value with its elements in memory in the order of the ONNX file: kVector, kRows or

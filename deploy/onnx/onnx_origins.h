@@ -35,8 +35,9 @@ class OnnxOrigins {
   // [1]; for other operators, such as Mul, for any tensor of one element.
   OnnxOrigin of(const proto::onnx::NodeProto& reader, const std::string& tensor,
                 bool is_one_number) const;
-  // Whether the name of a tensor is that of a parameter of the program. It is not for tensors with
-  // new names, in which programs that simplify files store fixed numbers such as the 6 of ReLU6.
+  // Whether the name of a tensor shows that it is a parameter of the program. False for a fixed
+  // number, such as the 6 of ReLU6, that a program which simplifies files has stored under a new
+  // name.
   bool is_named_as_parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
   // Whether a weight or bias of a norm may be a constant that the exporter filled in, because the
   // norm does not train it, as with scale=False in Keras.

@@ -102,7 +102,7 @@ Graph recorded_network(const CheckpointInfo& info);
 // want_slots: whether to read optimizer slots in addition to values and state; evaluation and
 // --init-from do not need slots. Throws DamagedFileError for a file that is cut short or damaged.
 // Throws FileError for a file of another format version or program. Throws UsageError if the
-// checkpoint has another network or optimizer, naming both.
+// checkpoint has another network or optimizer; the error names the expected and the found one.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);

@@ -1,6 +1,6 @@
-// A lock that reserves a folder for one run. It is a lock on the file .lock in the folder, which
-// has the name of the holder. The tasks of one job may share the lock; the folder then stays locked
-// while at least one of them lives.
+// A lock that reserves a folder for one run. The lock is held on the file .lock in the folder; the
+// file contains the name of the holder. The tasks of one job may share the lock; the folder then
+// stays locked while at least one of them lives.
 #pragma once
 
 #include <chrono>

@@ -48,7 +48,7 @@ class StoredWeights {
 
   // Returns the metadata of a single file; empty for shards.
   const FileMetadata& metadata() const noexcept;
-  void verify_checksum() const;  // for a single file
+  void verify_checksum() const;  // only for a single file, not for shards
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const;  // null when absent
   // Reads one of tensors(). Throws what SafetensorsReader::read() throws.

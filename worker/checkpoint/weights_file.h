@@ -22,9 +22,9 @@ namespace syncopate {
 // in the file; tensors that only the file has are not used. Names in the file may have a prefix,
 // see TensorNames. Returns one line for the user: what was loaded, what got initial values and what
 // was not used. Throws UsageError for a file of another network, and for tensors that are missing
-// or have another shape. Throws UsageError with the line of Python that converts it for a file of
-// another format. Throws FileError for a file that is unreadable, cut short or damaged, or has
-// values that are not finite.
+// or have another shape. For a file of another format, throws UsageError with the line of Python
+// that converts the file. Throws FileError for a file that is unreadable, cut short or damaged, or
+// has values that are not finite.
 std::string load_weights(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed,
                          const Snapshot& snapshot);
 

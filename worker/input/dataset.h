@@ -71,7 +71,7 @@ struct DataSplits {
   std::vector<float> stddev{};
   std::vector<std::string> class_names{};  // one per class; empty if the classes have no names
   std::string table_columns{};  // to_text(CsvColumns) for csv: data; empty for other data
-  // for csv: data, where the targets are, "field 5 (label)"; else empty
+  // The place of the targets in csv: data, "field 5 (label)"; empty for other data.
   std::string target_place{};
   // Advice for the end of an error message, if the targets are numbers that look like classes; else
   // empty.
@@ -84,8 +84,8 @@ struct DataSplits {
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
-// The features of a record that make a sample, for tfds:, tfrecord: and otbtf:. An empty name means
-// the data set's default.
+// The features of a record that make a sample, for --data tfds:DIR, tfrecord:GLOB and otbtf:DIR. An
+// empty name means the default of the data set.
 struct RecordFields {
   std::string image;  // the value of --image-feature
   std::string label;  // the value of --label-feature

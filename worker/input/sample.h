@@ -34,8 +34,8 @@ struct SampleSpec {
 };
 
 // Whether a shape of three extents is probably [C, H, W] and not [H, W, C]: the last two extents
-// are equal and differ from the first, or both are larger than the first. Not if one of the last
-// two extents is 4 or less, because a small last extent is the number of channels.
+// are equal and differ from the first, or both are larger than the first. Always false if one of
+// the last two extents is 4 or less, because a small last extent is the number of channels.
 inline bool looks_channels_first(const Shape& shape) {
   if (shape.size() != 3 || shape[1] <= 4 || shape[2] <= 4) return false;
   return shape[1] == shape[2] ? shape[0] != shape[1] : shape[0] < std::min(shape[1], shape[2]);

@@ -57,7 +57,7 @@ class PeerWatch {
 // start of the process; while an EarlyStop exists, no other code reads `signals`.
 class EarlyStop {
  public:
-  // end_process is called on a thread of this object with the name of the signal that arrived.
+  // end_process: called on a thread of this object, with the name of the signal that arrived.
   EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process);
   EarlyStop(const EarlyStop&) = delete;
   EarlyStop& operator=(const EarlyStop&) = delete;

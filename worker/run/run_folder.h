@@ -29,7 +29,7 @@ std::optional<std::string> run_folder_refusal(const std::filesystem::path& folde
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 
-// Creates --checkpoint-dir if necessary. Throws FileError when it cannot be written.
+// Creates --checkpoint-dir if necessary. Throws FileError if the folder cannot be written.
 void make_checkpoint_folder(const std::filesystem::path& folder);
 
 // Checks that the --record file can be written; does not change the file. Throws FileError.

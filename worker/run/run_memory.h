@@ -15,9 +15,9 @@ namespace syncopate {
 // Lower bounds of the bytes that the replicas of this process take on the CPU.
 struct RunMemory {
   std::int64_t values = 0;       // parameters; counted once, because replicas may share them
-  std::int64_t gradients = 0;    // of each replica, the sum over its lanes
+  std::int64_t gradients = 0;    // gradients of one replica, summed over its lanes
   std::int64_t slots = 0;        // optimizer state, counted once; 0 with servers
-  std::int64_t activations = 0;  // of each replica: the activations that backward reads
+  std::int64_t activations = 0;  // activations of one replica that backward reads
   int replicas = 1;
   std::int64_t all() const noexcept {
     return values + slots + replicas * (gradients + activations);
@@ -34,7 +34,8 @@ struct HostMemory {
   // The memory of the host or the cgroup, which all tasks of this host share; 0: unknown. Memory in
   // use is not subtracted, because tasks of this run may be using it.
   std::int64_t total = 0;
-  int tasks = 1;  // tasks of this run on this host, all with the same network and options
+  // Number of tasks of this run on this host, which have the same network and options.
+  int tasks = 1;
 };
 
 // Returns the reason why the run does not fit into `memory`, with the bytes of each part and

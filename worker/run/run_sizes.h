@@ -32,9 +32,9 @@ int count_workers(const TrainOptions& options);
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
-// Throws UsageError if a batch norm of the network sees a single value per channel in a step,
-// because its input has one pixel and it gets one sample at a time. Its output would not depend on
-// the sample. replicas: from count_replicas(). global_batch: from choose_batch().
+// Throws UsageError if a batch norm of the network gets a single value per channel in a step, which
+// is a single sample of one pixel. The output of this batch norm would not depend on the sample.
+// replicas: from count_replicas(). global_batch: from choose_batch().
 void require_batch_norm_values(const Graph& graph, const TrainOptions& options, int replicas,
                                std::int64_t global_batch);
 

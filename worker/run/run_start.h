@@ -52,7 +52,7 @@ struct RunStart {
   Progress progress;
   std::vector<std::string> notes{};  // for the user, such as "resumed from ... at step 40"
   bool resumed = false;              // whether the run resumes a checkpoint in --checkpoint-dir
-  // seconds that this process trained before a roll-back of the servers
+  // Seconds that this process trained before a roll-back of the servers.
   double seconds_spent = 0.0;
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
   // Reserves the file of --metrics and the folder of --tensorboard for an asynchronous job. Null in

@@ -28,7 +28,7 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out);
 
-// Shows that the run was stopped, and the checkpoint that was saved. Returns the exit code: 75 when
+// Shows that the run was stopped, and the checkpoint that was saved. Returns the exit code: 75 if
 // any task wrote a checkpoint, else 1.
 int report_stop(const TrainOutcome& outcome, ProgressDisplay& display);
 

@@ -60,8 +60,8 @@ struct AsynchronousRun {
 // that the job trained from the first step of this task to the end. train_loss is the mean over the
 // steps of the job since this task began its last epoch.
 //
-// Throws DivergenceError with the last step that this task knows; FileError when a checkpoint
-// cannot be written; PeerError.
+// Throws DivergenceError with the last step that this task knows. Throws FileError if a checkpoint
+// cannot be written. Throws PeerError.
 TrainOutcome train_asynchronously(const AsynchronousRun& run, const TrainLoopOptions& options,
                                   const Progress& start);
 

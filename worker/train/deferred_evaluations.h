@@ -80,8 +80,9 @@ struct DeferredEvaluationsOptions {
 // The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // Checks that a file can be created in a folder that does not belong to the run, and throws
-  // FileError otherwise. add() creates the file of snapshots, because most workers never store one.
+  // If the folder does not belong to the run, checks that a file can be created in it, and throws
+  // FileError otherwise. The file of snapshots is created by add(), because most workers never
+  // store a snapshot.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run. Call it when a run starts at step 0.

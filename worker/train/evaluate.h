@@ -30,7 +30,7 @@ struct Evaluation {
   double seconds = 0.0;
   std::int64_t bad_samples = 0;  // samples that could not be read and are left out
   std::string first_bad = {};    // why the first bad sample could not be read
-  // counts of pixels for label maps; empty for other networks
+  // Counts of pixels for label maps; empty for other networks.
   std::vector<ClassCounts> classes = {};
   // Counts of pairs of true and predicted class; null if they were not counted.
   std::shared_ptr<const ConfusionMatrix> confusion = {};
@@ -134,7 +134,6 @@ class Evaluator {
 // Evaluates snapshots of the variables while training goes on. Used by a worker to which an
 // asynchronous job has assigned a snapshot. The network is compiled at the first evaluation. One
 // thread only: the thread that uses the backend.
-
 class SnapshotEvaluator {
  public:
   // Makes an evaluator of snapshots; all arguments must outlive it.

@@ -79,7 +79,7 @@ struct EvalMetrics {
   std::optional<double> began_at = {};
   std::int64_t bad_samples = 0;  // samples of the split that are left out
   std::string first_bad = {};    // why the first bad sample could not be read
-  // counts of pixels for label maps; empty for other networks
+  // Counts of pixels for label maps; empty for other networks.
   std::vector<ClassCounts> classes = {};
   std::shared_ptr<const ConfusionMatrix> confusion = {};  // for TensorBoard; null if not counted
 };
@@ -182,7 +182,6 @@ std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,
                                          std::unique_ptr<MetricsWriter> second);
 
 // Sums of losses, times and samples over a number of training steps.
-
 struct StepTotals {
   double loss = 0.0;  // sum of the mean losses of the steps
   double seconds = 0.0;

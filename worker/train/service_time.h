@@ -41,6 +41,7 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
 // Parses a slow worker, such as "worker=3,factor=4", with a factor from 0.001 to 1000. Throws
 // UsageError.
 Slowness parse_slowness(std::string_view text);
+// Parses a pause, such as "worker=1,at=20s,for=5s". Throws UsageError.
 Pause parse_pause(std::string_view text);
 
 // Returns the compute delay of a worker's step, without pauses. It depends on (seed, worker, step)

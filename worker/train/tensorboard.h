@@ -34,12 +34,13 @@ class EventFile {
   void begin_again(std::int64_t step);
   // Adds the values of one step as pairs of tag and value.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
-  // The texts of a picture: TensorBoard shows the tag above it, and the description when the user
-  // selects the info symbol beside the tag.
+  // The texts of a picture. TensorBoard shows the tag above the picture, and the description behind
+  // an info symbol beside the tag.
   struct Caption {
     std::string_view tag;
     std::string_view description;
   };
+  // Adds a picture of grey pixels [height * width], where 0 is black.
   void add_picture(std::int64_t step, const Caption& caption, std::span<const std::uint8_t> pixels,
                    std::int64_t width, std::int64_t height);
 

@@ -35,7 +35,7 @@ namespace syncopate {
 // When evaluations are made. The choice has no effect on synchronous replicas: they evaluate
 // together, and the time of training excludes evaluations.
 enum class EvalWhen : std::uint8_t {
-  kDue,  // during training when they are due, by a worker that pauses training
+  kDue,  // during training when they are due, by a worker that pauses its own training
   kEnd,  // after training, from stored snapshots
 };
 constexpr auto named_values(EvalWhen /*type*/) {
@@ -105,14 +105,15 @@ struct TrainOutcome {
   std::int64_t num_bad_in_epoch = 0;
   // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
   bool has_last_snapshot = false;
-  double seconds = 0.0;  // time in steps, without evaluations, checkpoints and earlier processes
-                         // (in an asynchronous job: all time since the first step)
+  // The time in steps, without evaluations, checkpoints and earlier processes. In an asynchronous
+  // job, all time since the first step.
+  double seconds = 0.0;
   double samples_per_second = 0.0;
-  double train_loss =
-      0.0;  // mean over the part of the last epoch that this process trained; NaN without steps
+  // The mean loss over the part of the last epoch that this process trained; NaN without steps.
+  double train_loss = 0.0;
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // fraction of `seconds`
-  // for each pipeline stage: the fraction of `seconds` spent waiting for other stages
+  // For each pipeline stage: the fraction of `seconds` spent waiting for other stages.
   std::vector<double> stage_idle_fractions;
   std::string weights_hash;  // FNV-1a of all values, hexadecimal
   // One per worker; empty for synchronous replicas.

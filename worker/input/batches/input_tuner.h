@@ -20,7 +20,7 @@ struct InputTunerOptions {
   int most_readers = 1;
   int most_ahead = 2;  // largest `ahead` that the memory budget allows
   int cpus = 1;        // CPUs that the readers and the consumer share
-  // compute threads of the consumer, which sleep while the consumer waits for a batch
+  // Compute threads of the consumer, which sleep while the consumer waits for a batch.
   int lanes = 0;
 
   bool is_on() const noexcept { return tunes_readers || tunes_ahead; }

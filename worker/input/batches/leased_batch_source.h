@@ -30,9 +30,9 @@ struct LeaseSource {
 };
 
 struct LeasedInputOptions {
-  // Batch_size is the largest number of samples of a lease. prefetch is the number of leases that
-  // are taken ahead of the requested lease; with Autotune this is one per reader and one more.
-  // drop_remainder and shard are not used.
+  // The options of the input. `batch_size` is the largest number of samples of a lease. `prefetch`
+  // is the number of leases that are taken ahead of the requested lease; with Autotune this is one
+  // per reader and one more. `drop_remainder` and `shard` are not used.
   InputOptions input;
   // The loss_divisor of a batch is this factor times its number of samples. The factor is above 1
   // if an update sums the gradients of several batches.

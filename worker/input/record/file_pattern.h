@@ -1,4 +1,4 @@
-// Finds the files that match a pattern of --data tfrecord:.
+// Finds the files that match the pattern in --data tfrecord:PATTERN.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@ class RecordShards {
 
   std::int64_t size() const noexcept { return starts_.back(); }
   std::size_t num_files() const noexcept { return files_.size(); }
-  // Return the number of records in a file, and the file.
+  // size_of() returns the number of records in a file; file() returns the file.
   std::int64_t size_of(std::size_t file) const { return starts_[file + 1] - starts_[file]; }
   const RecordFile& file(std::size_t file) const { return *files_[file]; }
 

@@ -64,7 +64,7 @@ struct TrainFlag {
   Text compared = nullptr;  // the text that tasks compare; null: `text`
   std::vector<Need> needs{};
   bool decides_updates = false;  // whether update_flags() contains the flag
-  // whether a checkpoint records the value, so that `evaluate` need not be given it
+  // Whether a checkpoint records the value, so that `evaluate` does not need the flag.
   bool is_recorded = false;
   InComparison in_comparison{};
 
