@@ -28,10 +28,10 @@ void write_trailer(const StepReport& report, std::span<float> trailer);
 // reports.
 StepReport read_trailer(std::span<const float> trailer);
 
-// Separates the time for which a replica waits for other replicas from the time for which it waits
-// for bytes. In every step, the last replica to join the sum is blocked only while bytes are
-// transferred. If another replica is blocked for longer, it spends the difference waiting for the
-// last replica. One thread only.
+// Separates the time that a replica waits for other replicas from the time that it waits for bytes.
+// In every step, the last replica to join the sum is blocked only while bytes are transferred. If
+// another replica is blocked for longer, it spends the difference waiting for the last replica. One
+// thread only.
 class PeersWait {
  public:
   // Returns how long this replica was blocked in the last step, to be reported with the next step.
@@ -44,8 +44,7 @@ class PeersWait {
     blocked_ = exposed_seconds - exposed_before_;
     exposed_before_ = exposed_seconds;
   }
-  // Returns the seconds for which this replica has waited for other replicas, in all steps but the
-  // last.
+  // Returns how many seconds this replica has waited for other replicas, in all steps but the last.
   double waited_seconds() const noexcept { return waited_; }
 
  private:

@@ -62,8 +62,8 @@ constexpr bool is_synchronous(const ps::ConsistencyOptions& consistency) noexcep
   return consistency.consistency == ps::Consistency::kSync && consistency.backup_workers == 0;
 }
 
-// The samples over which batch normalization computes statistics: those of the replica (kLocal), or
-// all samples of the step (kSync).
+// The samples over which batch normalization computes statistics: the replica's samples (kLocal),
+// or all samples of the step (kSync).
 enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
 constexpr auto named_values(BatchNormStatistics /*type*/) {
   return std::array{Named{"local", BatchNormStatistics::kLocal},
@@ -74,7 +74,7 @@ struct StrategyOptions {
   std::string name = "one-device";  // name of a row of strategies()
   std::uint64_t seed = 1;
   std::int64_t batch_size_per_replica = 64;  // the largest share of one replica in a step
-  int micro_batches = 1;  // number of parts in which a replica computes its share
+  int micro_batches = 1;                     // a replica computes its share in this number of parts
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
   int replicas = 1;  // number of replicas in this task

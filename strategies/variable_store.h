@@ -1,4 +1,4 @@
-// The three operations in which strategies differ: pull, push and commit. Every replica has one
+// The three operations that differ between strategies: pull, push and commit. Every replica has one
 // store, which only the replica's thread uses.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace syncopate {
 struct StepReport {
   Scores scores;         // sums over the samples of the step
   ps::StopCounts stops;  // number of tasks that were asked to stop
-  // Seconds for which communication blocked this replica in the previous step. A sum of reports has
+  // How many seconds communication blocked this replica in the previous step. A sum of reports has
   // the least value of all replicas. Set by the store.
   double blocked_seconds = 0.0;
 

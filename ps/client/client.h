@@ -102,8 +102,8 @@ class Client {
     std::int64_t samples = 0;
   };
   void write_state(std::span<const float> state, const StateShare& share);
-  // Returns when training begins. If this worker does not write the initial values, the call also
-  // reports to shard 0 that the worker is ready.
+  // Waits until training begins, and returns the position to start from. If this worker does not
+  // write the initial values, the call also reports to shard 0 that the worker is ready.
   RunPosition wait_start();
 
   // Makes the client usable again after RolledBack was thrown; no thread may still use earlier
@@ -121,7 +121,7 @@ class Client {
   void push(int bucket);
   // Ends the step. Returns the step's sums of losses, metrics and samples. Under sync these are
   // sums over all workers, or with backup workers over the gradients that were used. Under other
-  // rules they are those of this worker alone.
+  // rules they are the sums of this worker alone.
   wire::StepSumsT finish_step();
   // Waits until every push and pull of this worker has been answered.
   void flush();

@@ -10,8 +10,9 @@
 
 namespace syncopate::ps {
 
-// All servers were restored to an earlier step, because a server was started again. This worker's
-// open requests and batches are void; it continues from start() after Client::resume().
+// Thrown when all servers were restored to an earlier step, because a server was started again. The
+// open requests and batches of this worker are dropped; the worker continues from start() after
+// Client::resume().
 class RolledBack : public Error {
  public:
   explicit RolledBack(RunPosition start)

@@ -48,8 +48,8 @@ class IoThread {
   void process_events(std::uint32_t number);
   void check_timeouts();
   void process_queues();
-  // Returns whether the request was made before the last roll-back, or reads a snapshot to which
-  // this worker is no longer assigned. Such requests are dropped.
+  // Returns whether the request was made before the last roll-back, or reads a snapshot that is no
+  // longer assigned to this worker. Such requests are dropped.
   bool is_void(const OutgoingRequest& outgoing);
   // Sends the message to shard 0. Stores messages that must be sent again if the connection breaks.
   void send_and_remember(wire::MessageT message);

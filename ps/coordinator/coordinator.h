@@ -54,8 +54,8 @@ struct CoordinatorOptions {
   // False if a lost worker will not be started again. The job then fails if a worker is lost before
   // all tasks have registered.
   bool workers_return = true;
-  // Workers for which the start of training does not wait; they are admitted when they register. At
-  // least one worker must not be listed. Must be empty where training is synchronous.
+  // Workers that may join late: training starts without them, and they are admitted when they
+  // register. At least one worker must not be listed. Must be empty if training is synchronous.
   std::vector<int> late_workers = {};
 };
 
@@ -91,8 +91,8 @@ class Coordinator {
   // Called when the workers of a restored job have had enough time to reconnect. Batches that the
   // missing workers may hold are granted to other workers.
   void on_reconnect_timeout();
-  // Called when shard 0 has applied a push that ends a step, or has dropped it because it was too
-  // late.
+  // on_push_applied() is called when shard 0 has applied a push that ends a step. on_push_dropped()
+  // is called when shard 0 has dropped such a push because it was too late.
   void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   // Sets the staleness over all pushes that shard 0 has applied so far; status() reports it.

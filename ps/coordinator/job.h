@@ -1,6 +1,6 @@
 // The state that all parts of the coordinator share: the tasks and their phases, the declaration,
-// the phase of the job, and the messages to send. Registration, Snapshots and the other parts have
-// the rules by which this state changes.
+// the phase of the job, and the messages to send. The rules that change this state are in
+// Registration, Snapshots and the other parts.
 #pragma once
 
 #include <array>
@@ -99,7 +99,7 @@ struct Job {
   int initialiser = 0;  // index of the worker that writes the initial values
   // The number of restarts of server 0. A restarted server 0 does not know which numbers (of
   // incarnations and snapshots) it gave out after the restored snapshot. So the numbers of each
-  // generation start far above those of the previous generation.
+  // generation start far above the numbers of the previous generation.
   int generation = 0;
   std::uint64_t last_snapshot = 0;
   bool is_copying = false;       // a snapshot has begun, and not all servers have copied their part

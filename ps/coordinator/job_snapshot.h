@@ -1,5 +1,5 @@
-// The coordinator's part of a snapshot: the state of the job from which a restarted server 0
-// continues, and its encoding as bytes. The snapshot file of shard 0 contains it.
+// The coordinator's part of a snapshot: the state of the job that a restarted server 0 continues
+// from, and the encoding of this state. The snapshot file of shard 0 contains it.
 #pragma once
 
 #include <cstddef>

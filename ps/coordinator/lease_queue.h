@@ -55,7 +55,8 @@ class LeaseQueue {
   bool is_finished() const noexcept;
   bool all_trained() const noexcept { return ledger_->all_trained(); }
   JobProgress progress() const { return as_of({}); }
-  // Returns the number of batches trained in all epochs, those before `start` included.
+  // Returns the number of batches trained in all epochs, including batches before the start of this
+  // run.
   std::int64_t batches_trained() const;
   std::int64_t batches_per_epoch() const;
   bool has_ended_step() const;  // whether the last batch completed a step

@@ -20,13 +20,13 @@ namespace syncopate::ps {
 struct LedgerOptions {
   std::int64_t dataset_size = 0;
   std::int64_t batch_size = 0;  // samples per batch; the remainder of an epoch is dropped
-  // Number of batches to grant, including those of `start.untrained`.
+  // Number of batches to grant, including the batches of `start.untrained`.
   std::int64_t total_batches = 0;
   DataPosition start;
 };
 
-// Returns the number of batches from `start` to the end of epoch total_epochs - 1, including those
-// of `start.untrained`. Ignores options.total_batches.
+// Returns the number of batches from `start` to the end of epoch total_epochs - 1, including the
+// batches of `start.untrained`. Ignores options.total_batches.
 std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epochs);
 // Returns the number of batches before `start` in all epochs, without those in `start.untrained`.
 std::int64_t batches_before(const LedgerOptions& options);

@@ -41,8 +41,8 @@ class ReconnectTimeout {
   void extend(std::chrono::nanoseconds suspended);
 
   // Returns the error message once the timeout has passed, and nullopt before. `server` names the
-  // server for which the task waits. The message says how long the server was away, and for how
-  // long of that time this task was not scheduled. Must be called periodically.
+  // missing server. The message says how long the server was away, and for how long of that time
+  // this task was not scheduled. Must be called periodically.
   std::optional<std::string> expired(const std::string& server, bool has_checkpoints);
 
  private:

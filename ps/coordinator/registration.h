@@ -57,8 +57,8 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
-  // Counts the steps of a reconnecting worker that are missing in the snapshot from which server 0
-  // was restarted.
+  // Counts the steps of a reconnecting worker that are missing in the restored snapshot of server
+  // 0.
   void count_steps_after_snapshot(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
   // Asks one worker for its declaration, which becomes the job's declaration. Later asks each
@@ -75,8 +75,8 @@ class Registration {
   Job& job_;
   LeaseQueue& leases_;
   bool starts_together_ = true;  // no worker starts before all are ready
-  // The number of the snapshot to which the servers last rolled back, and the incarnation of server
-  // 0 after that.
+  // The number of the snapshot that the servers last rolled back to, and the incarnation of server
+  // 0 after the roll-back.
   std::uint64_t rolled_back_to_ = 0;
   std::uint32_t server_0_incarnation_ = 0;
 };

@@ -36,8 +36,8 @@ bool is_of_our_user(int socket);
 
 // Sends the file descriptor to the caller. Throws PeerError.
 void send_descriptor(int socket, int descriptor);
-// Sends a refusal, for which receive_descriptor() returns an empty descriptor. Does nothing if the
-// peer is already gone.
+// Sends a refusal: receive_descriptor() at the other end returns an empty descriptor. Does nothing
+// if the peer is already gone.
 void refuse_descriptor(int socket) noexcept;
 // Receives a file descriptor. Must be called when the socket is readable. Returns an empty
 // descriptor if the peer refused. Error messages begin with `peer`. Throws PeerError if the peer

@@ -1,6 +1,6 @@
-// The greeting, in which two tasks that connect prove to each other that they know the job's nonce.
-// The nonce itself is never sent. The rendezvous, the ring and the sockets of parameter servers use
-// the greeting, each with its own kind of frames:
+// The greeting: two tasks that connect prove to each other that they know the job's nonce, without
+// sending the nonce. The rendezvous, the ring and the sockets of parameter servers use the
+// greeting, each with its own kind of frames:
 //
 //   caller   -> listener   call
 //   listener -> caller     challenge, random for each call

@@ -41,17 +41,17 @@ class ObserverClock {
 // A peer that was lost.
 struct LostPeer {
   std::chrono::nanoseconds silence{0};
-  std::chrono::nanoseconds unobserved{
-      0};               // the part of the silence in which the observer did not run
+  // The part of the silence while the observer did not run.
+  std::chrono::nanoseconds unobserved{0};
   std::string process;  // the state of the peer's process, such as "; its process is stopped"
 };
 // Returns the end of a sentence about the peer, such as "sent nothing for 3.5 s, in which this task
 // was not scheduled for 0 s; its process is stopped".
 std::string describe(const LostPeer& lost);
 
-// Measures the silence of one peer. Two kinds of time are not counted: time in which a thread of
-// the observer's process did not run, and time in which the kernel gave the peer no CPU. The
-// timeout for the remaining silence depends on the state of the peer's process:
+// Measures the silence of one peer. Time is not counted while a thread of the observer's process
+// does not run, and while the kernel gives the peer no CPU. The timeout for the remaining silence
+// depends on the state of the peer's process:
 //   - If the process has ended or is stopped, it is `timeout`.
 //   - It is 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, or if
 //     the process has ended but its connection is still open.
@@ -93,7 +93,7 @@ class PeerSilence {
   // check.
   std::optional<Time> last_look_;
   std::chrono::nanoseconds starved_{0};
-  // Time in which a thread of the observer's process had no CPU.
+  // Time while a thread of the observer's process had no CPU.
   std::chrono::nanoseconds unobserved_{0};
   int looks_ = 0;        // number of successive checks that found no lack of a CPU
   int looks_alive_ = 0;  // number of successive checks that found it alive with a CPU

@@ -1,5 +1,5 @@
-// The descriptors for which one thread waits, each with a number that the caller chose. The cost of
-// a wait is proportional to the number of readable descriptors, not of all descriptors as with
+// The descriptors that one thread waits for. Each has a number, which the caller chooses. The cost
+// of a wait is proportional to the number of readable descriptors, not of all descriptors as with
 // poll(2). Source: epoll(7).
 #pragma once
 

@@ -39,7 +39,7 @@ class SegmentOwner {
 
   const Tensor& values() const noexcept { return values_; }        // [elements] f32
   const Tensor& gradients() const noexcept { return gradients_; }  // [elements] f32
-  // Returns the abstract name of the socket to which map_segment() connects.
+  // Returns the abstract name of the owner's socket, for map_segment().
   const std::string& name() const noexcept { return name_; }
 
  private:

@@ -27,8 +27,8 @@ struct Link {
 double parse_link_delay(const std::string& text);
 double parse_link_rate(const std::string& text);
 
-// One direction of a task's link, shared by all connections of the task. Bytes leave at the link's
-// rate, in the order in which they were read, and arrive after the link's delay.
+// One direction of a task's link, shared by all connections of the task. Bytes leave in the order
+// of reading, at the link's rate, and arrive after the link's delay.
 class SlowLink {
  public:
   using Time = std::chrono::steady_clock::time_point;

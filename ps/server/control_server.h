@@ -1,4 +1,4 @@
-// The control side of server 0: the socket to which all tasks connect, the heartbeats, and the
+// The control side of server 0: the control socket for all tasks, the heartbeats, and the
 // coordinator of the job. The other servers connect with ServerControlClient, workers with
 // ps/client.
 #pragma once

@@ -22,10 +22,10 @@ namespace syncopate::ps {
 
 // StopTimeout limits how long a server that was asked to stop waits for the end of its job. Usually
 // the workers were asked to stop as well; they end after their step and a checkpoint, and need the
-// servers until then. Used by one thread only. The constructor's arguments outlive it.
+// servers until then. Used by one thread only. The constructor's arguments must outlive it.
 class StopTimeout {
  public:
-  // `stop` and `note` are those of run_server().
+  // `stop` and `note`: see run_server().
   StopTimeout(const std::function<bool()>& stop,
               const std::function<void(const std::string&)>& note)
       : stop_(stop), note_(note) {}
@@ -40,7 +40,8 @@ class StopTimeout {
   std::optional<Deadline> ends_;  // set once the server was asked to stop
 };
 
-// The control socket of one server. Used by the control thread only. The arguments outlive it.
+// The control socket of one server. Used by the control thread only. The constructor's arguments
+// must outlive it.
 class ControlSocket {
  public:
   // On server 0, listens at the rendezvous, or takes options.listening if it is not empty. On any

@@ -43,8 +43,8 @@ class DataServiceResults {
  public:
   int descriptor() const noexcept { return event_.descriptor(); }  // readable after notify()
   void notify() { event_.notify(); }
-  // Adds an ended step. Does not call notify(); the data thread calls it after it has sent the
-  // answers, for which workers wait.
+  // Adds an ended step. Does not call notify(): workers wait for the answers, so the data thread
+  // sends the answers first, and then calls notify().
   void add_step(EndedStep step) {
     const std::lock_guard lock(mutex_);
     steps_.push_back(std::move(step));

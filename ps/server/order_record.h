@@ -1,7 +1,7 @@
-// The record that --record writes: the order in which a shard applied gradients and sent values.
-// There is one file per start of a shard. The record has the worker of each batch, the versions
-// that the worker read, and the order in which gradients were applied. Together with the seed and
-// the declaration, the record determines the run bit for bit.
+// The record that --record writes: a list of the gradients that a shard applied and the values that
+// it sent, in order. There is one file per start of a shard. The record has the worker of each
+// batch, the versions that the worker read, and the order of the gradients. Together with the seed
+// and the declaration, the record determines the run bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -90,7 +90,8 @@ struct OrderRecord {
   std::vector<OrderEntry> entries;
 };
 
-// Throws FileError if the file cannot be read, is not an order record, or is damaged.
+// Reads an order record. Throws FileError if the file cannot be read, is not an order record, or is
+// damaged.
 OrderRecord read_order_record(const std::string& path);
 
 // Writes the record of a server: the events of its shard, with fields of the pushes. Used by one

@@ -33,7 +33,8 @@ struct RequestServiceOptions {
   std::filesystem::path record;
 };
 
-// A RequestService is used by the data thread only. All arguments of the constructor outlive it.
+// A RequestService is used by the data thread only. All arguments of the constructor must outlive
+// it.
 class RequestService {
  public:
   RequestService(const RequestServiceOptions& options, wire::Socket& socket,
@@ -81,8 +82,8 @@ class RequestService {
   std::size_t state_bytes() const;  // bytes of the running statistics
   void write_state(WorkerSession& session, const wire::Envelope& envelope,
                    const wire::WriteT& header);
-  // Returns the memory to which the shard writes the bucket's next values for this worker: the
-  // worker's segment, or open.answer.
+  // Returns the memory for the bucket's next values for this worker: a window of the worker's
+  // segment, or open.answer. The shard writes the values there.
   AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
   // Lets up to `threads` threads do the bucket's due work. If `threads` is 1, this thread does it.
   void schedule(int shard_bucket, int threads);
@@ -109,7 +110,7 @@ class RequestService {
   std::uint64_t next_token_ = 1;
   std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   std::unique_ptr<ServiceRecord> record_;
-  bool has_ended_steps_ = false;  // results_ has ended steps for which notify() was not called yet
+  bool has_ended_steps_ = false;  // steps were added to results_ since the last notify()
   UpdateThreads updates_;
 };
 

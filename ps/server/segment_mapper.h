@@ -67,7 +67,7 @@ class SegmentMapper {
   const std::string nonce_;
   const std::chrono::milliseconds timeout_;
   Mailbox<Request> requests_;
-  // Used by the mapping thread only:
+  // The members below are used by the mapping thread only.
   std::list<Waiting> waiting_;
   std::deque<Unfilled> unfilled_;
   std::jthread thread_;  // declared last: it uses the other members

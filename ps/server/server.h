@@ -54,7 +54,7 @@ struct ServerOptions {
   // answers. A limit beyond the size of the last-level cache costs more than it gains.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   Link link;  // slow network emulated for the data socket
-  // Server 0 only: workers for which the start of training does not wait.
+  // Server 0 only: workers that may join after the start of training.
   std::vector<int> late_workers;
   bool announces = false;  // whether to show the endpoint and the awaited tasks at the start
 };
@@ -64,9 +64,9 @@ struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
-  // Counts of what programs that are not part of the job sent to the control and data sockets:
-  // messages without a valid header (foreign), other messages (stranger), and connections that
-  // ended without a greeting.
+  // Counts of what other programs, which are not part of the job, sent to the control and data
+  // sockets. foreign_messages had no valid header; stranger_messages are all other messages;
+  // callers_without_greeting are connections that ended without a greeting.
   std::int64_t foreign_messages = 0;
   std::int64_t stranger_messages = 0;
   std::int64_t callers_without_greeting = 0;

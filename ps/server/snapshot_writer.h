@@ -1,4 +1,4 @@
-// The snapshot files of a shard, from which a restarted server restores its values. A background
+// The snapshot files of a shard. A restarted server restores its values from them. A background
 // thread writes each snapshot to a temporary file, syncs it and renames it. Only the newest files
 // are kept.
 #pragma once

@@ -48,8 +48,8 @@ class WorkerSessions {
   // coordinator has declared the job.
   HelloResult on_hello(const std::string& peer, const wire::DataHelloT& hello,
                        const ServedVariables* served);
-  // find() and find_worker() return null if there is no such session.
-  // Returns the session of this connection and token; null if there is none.
+  // The three functions that follow return null if there is no such session. find(peer, token)
+  // finds the session of a connection by routing id and token.
   WorkerSession* find(const std::string& peer, std::uint64_t token);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
   WorkerSession* find_worker(WorkerId worker);  // of any incarnation

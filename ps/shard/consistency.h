@@ -23,10 +23,10 @@ constexpr auto named_values(Consistency /*type*/) {
                     Named{"sync", Consistency::kSync}};
 }
 
-// How a stale gradient is compensated. A gradient is stale if the values from which it was computed
-// have been updated since the worker read them. Gradients are compensated only under kSsp and
-// kAsync, which apply gradients one by one. tau is the version of the values when the gradient is
-// applied minus the version that the worker read.
+// How a stale gradient is compensated. A gradient is stale if its worker read values that have been
+// updated since then. Gradients are compensated only under kSsp and kAsync, which apply gradients
+// one by one. tau is the version of the values when the gradient is applied minus the version that
+// the worker read.
 enum class StalenessRule : std::uint8_t {
   kNone,
   // The rule multiplies the learning rate by 1 / tau, or by 1 if tau is 0. Source: Zhang et al.

@@ -17,7 +17,9 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing.
+// Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing. A
+// worker is awaited if it is active and does not rest: updates (kSync) and readers (kSsp) wait for
+// the pushes of awaited workers.
 class ConsistencyRule {
  public:
   // Throws UsageError for options that contradict each other or are out of range.
@@ -128,8 +130,9 @@ class ConsistencyRule {
   std::size_t position_of(WorkerId worker) const noexcept;
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
-  // Adds the member to the counts of awaited workers, or removes it. Code that changes a member's
-  // clock, or whether the member is awaited, calls uncount() before and count() after the change.
+  // count() adds the member to the counts of awaited workers if it is awaited, uncount() removes
+  // it. Code that changes a member's clock, or whether the member is awaited, calls uncount()
+  // before and count() after the change.
   void count(const Member& member);
   void uncount(const Member& member);
   // Returns how many active workers an update of this version waits for; 0 when no worker is

@@ -42,20 +42,21 @@ std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part)
 struct PlacementOptions {
   int servers = 1;
   PartitionRule partition;
-  // The largest number of bytes in one message. A part that is larger on its own is still sent in
-  // one message.
+  // Parts are joined into messages of at most this number of bytes. A larger part is a message on
+  // its own.
   std::int64_t message_bytes = std::int64_t{1} << 20;
 };
 
 struct Placement {
-  // Ranges of the arena in backward order, like those of plan_buckets(). Together they cover the
-  // arena.
+  // Ranges of the arena in backward order, like the buckets of plan_buckets(). Together they cover
+  // the arena.
   std::vector<Bucket> buckets;
   std::vector<int> owner;  // by bucket: the shard that has it; shard 0 has at least one bucket
 };
 
 // Computes the placement. Throws UsageError if there are more servers than parts; the message has
-// both numbers. Throws UsageError if a part is too large for a message.
+// both numbers. Throws UsageError if a part is larger than the longest frame of a message
+// (wire::kLongestFrame).
 Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options);
 
 // Returns the bytes of the largest shard divided by the mean: 1 is a perfect balance.

@@ -102,8 +102,8 @@ class Shard {
   // not under way.
   bool update(const Piece& piece);
   // Appends the events of all tasks that have ended since the last call. The events of one bucket
-  // are in the order in which they occurred, whichever threads did the work. So a caller that
-  // handles events in one thread, or under a lock, handles kApplied of a push before its kAnswered.
+  // are in the order of their occurrence, whichever threads did the work. So a caller that handles
+  // events in one thread, or under a lock, handles kApplied of a push before its kAnswered.
   void take_events(std::vector<ShardEvent>& events);
   // Calls claim() and update() until the bucket has no work due, then take_events(); for a single
   // thread.

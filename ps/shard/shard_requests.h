@@ -78,7 +78,7 @@ struct ShardEvent {
   // For kApplied the version after the update, else the version of the values.
   std::uint64_t version = 0;
   std::uint64_t staleness = 0;  // set for kApplied
-  // KDropped: the push was sent again; the first copy has its own events.
+  // kDropped: the push was sent again; the first copy has its own events.
   bool is_duplicate = false;
 };
 

@@ -41,7 +41,7 @@ struct BucketTask {
   };
   Kind kind = Kind::kNone;
   std::uint64_t id = 0;  // number of the task, counted per bucket
-  // The next three members are guarded by the bucket's lock:
+  // The next three members are guarded by the bucket's lock.
   std::int64_t claimed = 0;
   std::int64_t done = 0;
   bool is_taken = false;  // a thread has claimed a part
@@ -168,7 +168,7 @@ class SharedBucket {
   WaitingReads reads_;
   std::vector<ShardEvent> events_;  // events not delivered yet
   BucketTask task_;
-  // Number of the snapshot for which the bucket is held; 0 if it is not held.
+  // Number of the snapshot that holds the bucket; 0 if the bucket is not held.
   std::uint64_t held_for_ = 0;
   SnapshotOrder snapshot_;  // the snapshot to copy the bucket for; no target if there is none
   StalenessCounts& staleness_;

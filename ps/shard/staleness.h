@@ -46,10 +46,10 @@ class StalenessHistogram {
   StalenessTotals totals_;
 };
 
-// Delay compensation corrects a gradient for the updates since its values were read. The
-// correction works element by element, so that any division of a bucket into pieces gives the same
-// bits. Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay
-// compensation", eq. 10 and 14.
+// Delay compensation corrects a gradient for the updates since the worker read the values. The
+// correction works element by element, so the bits of the result do not depend on how a bucket is
+// divided into pieces. Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with
+// delay compensation", eq. 10 and 14.
 struct DelayCompensation {
   float lambda = 0.04F;
   float mean_square_decay = 0.95F;

@@ -1,7 +1,7 @@
 // The control socket of a task, with a separate thread for heartbeats. While the task fills or
 // copies memory, builds a shard or waits for a disk, the thread still sends heartbeats and still
-// reads messages of the peers. So the peers do not take a busy task for dead, nor the task its
-// peers.
+// reads messages of the peers. So the peers do not take this busy task for dead, and this task does
+// not take its peers for dead.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,8 @@ namespace syncopate::ps::wire {
 // full fence between them.
 class HeartbeatSocket {
  public:
-  // Sends a heartbeat with the value of `step` once per `interval`. `step` outlives this object.
+  // Sends a heartbeat with the value of `step` once per `interval`. `step` must outlive this
+  // object.
   HeartbeatSocket(std::unique_ptr<Socket> socket, std::chrono::nanoseconds interval,
                   const std::atomic<std::int64_t>& step,
                   std::chrono::nanoseconds owner_timeout = kOwnerTimeout);
@@ -69,8 +70,8 @@ class HeartbeatSocket {
   std::int64_t step(const std::string& peer) const;
   void set_interval(std::chrono::nanoseconds interval);
 
-  // Longer than a task needs to build its shard or to read a checkpoint. Time in which this process
-  // was stopped, or a thread of it waited for a CPU, is not counted.
+  // Longer than a task needs to build its shard or to read a checkpoint. Time is not counted while
+  // this process is stopped, or while a thread of this process waits for a CPU.
   static constexpr std::chrono::minutes kOwnerTimeout{10};
 
  private:
@@ -107,7 +108,7 @@ class HeartbeatSocket {
   // The members below are guarded by the mutex.
   std::chrono::nanoseconds interval_;
   PeerSilence::Time next_heartbeat_;
-  ObserverClock observer_;  // measures the heartbeat thread
+  ObserverClock observer_;  // measures delays of the heartbeat thread
   std::map<std::string, Watched> watched_;
   std::map<std::string, LostPeer> lost_;
   std::deque<Received> received_;          // messages that the heartbeat thread has read

@@ -22,9 +22,9 @@ enum class LinkChange : std::uint8_t {
 };
 
 // Reads ZeroMQ's monitor of a socket. This class does not use cppzmq's monitor_t, because monitor_t
-// gives no access to the socket from which it reads the events. The access is needed to remove the
-// limit of this socket's queue, and to wait for its descriptor. Used by the socket's thread only;
-// the socket must outlive the monitor.
+// reads events from a socket that it does not expose. Access to this socket is needed to remove the
+// limit of its queue, and to wait for its descriptor. Used by the socket's thread only; the socket
+// must outlive the monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.
@@ -48,7 +48,8 @@ class LinkMonitor {
   zmq::socket_t events_;
 };
 
-// Keeps a DEALER socket connecting. Used by the socket's thread only; the socket must outlive it.
+// Connects a DEALER socket, and connects it again where ZeroMQ does not. Used by the socket's
+// thread only; the socket must outlive the object.
 class Reconnector {
  public:
   // Starts to connect the DEALER in the background.

@@ -26,7 +26,8 @@ inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 // send it only while no update is under way.
 inline constexpr std::uint64_t kLiveSnapshot = 0;
 
-// Returns a message of this protocol version with the given body. BodyT: PushT, ValuesT, ...
+// Returns a message of this protocol version with the given body. BodyT is the type of a message
+// body, such as PushT.
 template <typename BodyT>
 MessageT make_message(BodyT body) {
   MessageT message;

@@ -35,7 +35,8 @@ struct SocketLimits {
   std::function<bool(const MessageT&)> is_greeting;
 };
 
-// Returns the limits of a socket to which this number of tasks may connect at the same time.
+// Returns the limits of a listening socket, so that this number of tasks may connect at the same
+// time.
 inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
   SocketLimits limits;
   limits.nonce = std::move(nonce);

@@ -42,15 +42,15 @@ struct Rendezvous {
   // The port that the resolver computed from job numbers; 0 if it computed none. The port may be
   // known even if the host is not.
   std::uint16_t derived_port = 0;
-  // The address to which tasks connect if endpoint->host cannot be looked up; "" if none is known.
-  // It may be the address of another machine unless is_fallback_certain.
+  // The address that replaces endpoint->host if the host cannot be looked up; "" if none is known.
+  // Unless is_fallback_certain, it may belong to another machine.
   std::string fallback_host;
   bool is_fallback_certain = false;
   // A socket that already listens at the endpoint, inherited from `syncopate launch` or opened by
   // prepare_rendezvous(); -1 if there is none.
   int descriptor = -1;
-  // The event by which a task reports to `syncopate launch` that the tasks have met; -1 if there is
-  // none.
+  // A descriptor that a task writes to, to report to `syncopate launch` that the tasks have met; -1
+  // if there is none.
   int met_descriptor = -1;
 };
 

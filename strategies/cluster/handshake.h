@@ -1,6 +1,5 @@
-// The messages between rank 0 and the other tasks, encoded as JSON in frames, and the functions
-// with which rank 0 checks that the tasks fit together. Pure functions; rendezvous.h has the
-// sockets.
+// The messages between rank 0 and the other tasks, encoded as JSON in frames, and rank 0's checks
+// that the tasks fit together. Pure functions; rendezvous.h has the sockets.
 #pragma once
 
 #include <chrono>
@@ -51,7 +50,7 @@ struct Welcome {
 };
 
 struct Roster {
-  std::string salt;   // random bits, from which run_nonce() computes the nonce of this run
+  std::string salt;   // random bits; run_nonce() computes the nonce of this run from them
   std::string nonce;  // nonce of this run, see run_nonce(); never sent
   std::chrono::milliseconds peer_timeout{0};
   std::vector<Member> members;

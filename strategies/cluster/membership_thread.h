@@ -41,7 +41,7 @@ class Aggregator {
   std::vector<Frame> on_message(int from, Frame frame);
 
   // without_text() returns the indices of the tasks that have not sent the next text, not_leaving()
-  // those of the tasks that have not sent kLeaving.
+  // the indices of the tasks that have not sent kLeaving.
   std::vector<int> without_text() const;
   std::vector<int> not_leaving() const;
 
@@ -91,7 +91,7 @@ class MembershipQueue {
   bool interrupted_ = false;
 };
 
-// The state that the I/O thread shares with the training thread. It outlives the I/O thread.
+// The state that the I/O thread shares with the training thread. It must outlive the I/O thread.
 struct MembershipState {
   Aggregator* aggregator = nullptr;
   MembershipQueue* queue = nullptr;

@@ -28,7 +28,7 @@ using WorkId = std::uint64_t;
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // time while an all-reduce was in progress
   double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()
-  // The part of exposed_seconds in which the caller waited for slower replicas, not for data.
+  // The part of exposed_seconds that the caller spent waiting for slower replicas, not for data.
   // Absent if the collective does not measure it.
   std::optional<double> peers_wait_seconds;
   // Bytes exchanged with other processes. Absent if the collective does not count them, such as in

@@ -12,8 +12,8 @@ namespace syncopate {
 struct MpiCalls {
   using Handle = std::intptr_t;
 
-  // Initializes MPI in the mode in which its functions return errors. Sets `has_threads` to whether
-  // different threads may call MPI, one at a time (MPI_THREAD_SERIALIZED).
+  // Initializes MPI, and makes its functions return errors instead of ending the process. Sets
+  // `has_threads` to whether different threads may call MPI, one at a time (MPI_THREAD_SERIALIZED).
   int (*init)(bool* has_threads);
   bool (*is_initialized)();
   int (*finalize)();

@@ -1,4 +1,4 @@
-// The ring all-reduce of one rank: which elements it sends and receives, in which order, and the
+// The ring all-reduce of one rank: which elements it sends and receives, their order, and the
 // sendmsg(2) and recvmsg(2) calls. ring_collective.cc provides the thread, ring_links.h the two
 // sockets.
 //
@@ -67,10 +67,11 @@ class RingPartition {
   int n_ = 2;
 };
 
-// The order in which a rank sends the chunks of one all-reduce, and the next rank receives them.
-// For every time t = 0, 1, ..., the stream contains step k of segment t - kSegmentsApart * k for k
-// = 0, 1, .... A step needs the chunk that was received in the previous step of the same segment.
-// That chunk was sent kSegmentsApart times earlier, so the socket rarely waits for it.
+// The order of the chunks of one all-reduce. A rank sends the chunks in this order, and the next
+// rank receives them in this order. For every time t = 0, 1, ..., the stream contains step k of
+// segment t - kSegmentsApart * k for k = 0, 1, .... A step needs the chunk that was received in the
+// previous step of the same segment. That chunk was sent kSegmentsApart times earlier, so the
+// socket rarely waits for it.
 class StreamOrder {
  public:
   struct Position {
@@ -196,7 +197,7 @@ class RingAllReduce {
   ChunkRange chunk(const Cursor& at, std::int64_t residue) const noexcept;
   std::span<std::byte> chunk_bytes(const Cursor& at, std::int64_t residue) const noexcept;
   void advance(Cursor& at, std::int64_t residue) const noexcept;
-  // Returns whether the step belongs to the reduce-scatter, in which chunks are partial sums.
+  // Returns whether the step belongs to the reduce-scatter. Its chunks are partial sums.
   bool is_partial_sum(const Cursor& at) const noexcept { return at.order.position().step < n_ - 1; }
   bool may_send(const Cursor& at) const noexcept;
   std::byte* scratch_chunk(int ahead) noexcept;

@@ -52,7 +52,7 @@ class RingMessages {
     std::uint32_t magic = 0x4D6E6952;  // the ASCII text "RinM"
     std::uint32_t kind = 0;
     std::uint64_t sequence = 0;
-    std::uint64_t root = 0;         // the rank from which a broadcast comes
+    std::uint64_t root = 0;         // the rank that sends a broadcast
     std::uint64_t total_bytes = 0;  // length of a broadcast, or of one rank's part of an all-gather
     std::uint64_t message_bytes = 0;  // length of this message's body
   };

@@ -86,7 +86,7 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Adds its own lifetime to the exposed time, in which the caller waits for communication.
+  // Adds its own lifetime to the exposed time, the time that the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}

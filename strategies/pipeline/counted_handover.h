@@ -30,7 +30,7 @@ struct WaitRules {
 PeerError ended_wait(const Membership& membership, const std::string& waited,
                      const std::string& reason);
 
-// Names for messages.
+// Names for use in error messages.
 struct HandoverNames {
   std::string self;  // "rank 0"
   std::string peer;  // "rank 1 (host b, pid 77)"

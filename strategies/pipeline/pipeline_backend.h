@@ -37,16 +37,16 @@ class PipelineBackend final : public Backend {
 
   Device device() const noexcept override { return stages_.backends.front()->device(); }
   std::string description() const override;
-  // For training, `graph` must be the network from which the stages were cut, and only one model
-  // may be compiled.
+  // For training, `graph` must be the network that was cut into the stages, and only one model may
+  // be compiled.
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override;
   // Each stage of this process updates its part of the range.
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override;
 
-  // Returns for each stage of this process the time during steps in which it did not compute,
-  // summed over all steps.
+  // Returns the idle time of each stage of this process: how long the stage did not compute during
+  // steps, summed over all steps.
   std::span<const double> idle_seconds() const noexcept { return idle_seconds_; }
 
  private:

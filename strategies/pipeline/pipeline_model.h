@@ -24,8 +24,8 @@ class PipelineModel final : public Model {
  public:
   // `arena` and `state` belong to the whole network and are in host memory. `options` are as for
   // one device, with the batch size of a step. In each step the model adds to idle_seconds[stage]
-  // the time in which the stage did not compute. Throws the errors of Backend::compile(). All
-  // arguments must outlive the model.
+  // how long the stage did not compute. Throws the errors of Backend::compile(). All arguments must
+  // outlive the model.
   PipelineModel(std::span<const StageParts> stages, int micro_batches, ThreadTeam& team,
                 ParameterArena& arena, StateBlock& state, const CompileOptions& options,
                 std::span<double> idle_seconds);

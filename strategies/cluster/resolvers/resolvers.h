@@ -1,4 +1,4 @@
-// Determines to which job this process belongs, and which task of the job it is. resolve_cluster()
+// Determines the job of this process, and which task of the job the process is. resolve_cluster()
 // asks one resolver per source (flags, launchers, batch systems) in order of precedence. Resolvers
 // read flags and environment variables; they never use the network.
 #pragma once
