@@ -153,8 +153,9 @@ class Client {
 
   // Sets the number of this worker's step, which other tasks report if the worker fails.
   void report_step(std::int64_t step) noexcept;
-  // Leaves the job after the last step; returns when shard 0 has confirmed it. Throws RolledBack if
-  // the servers went back to an earlier step, so that the job is not over.
+  // Leaves the job after the last step. Returns when shard 0 has confirmed this, or after a
+  // timeout, since shard 0 may end before it confirms. Throws RolledBack if the servers went back
+  // to an earlier step, so that the job is not over.
   void leave();
   // Reports to the other tasks that this worker ends because of `reason`.
   void fail(std::string_view reason, bool ends_job) noexcept;
