@@ -32,19 +32,21 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_compare},
     CommandRow{"report", "Writes the report of a comparison again, from the files of its runs.",
                syncopate::bench::declare_report},
-    CommandRow{"plan", "Predicts speed and staleness of each strategy on a described cluster.",
+    CommandRow{"plan",
+               "Predicts speed and staleness of each strategy on a cluster that flags describe.",
                syncopate::bench::declare_plan},
     CommandRow{"step", "Measures one training step, beside PyTorch.",
                syncopate::bench::declare_step},
     CommandRow{"input", "Measures the samples per second of the input pipeline alone.",
                syncopate::bench::declare_input},
-    CommandRow{"all-reduce", "Measures sums between processes, beside MPI.",
+    CommandRow{"all-reduce", "Measures an all-reduce between processes, beside MPI.",
                syncopate::bench::declare_all_reduce},
     CommandRow{"ps", "Measures parameter servers, beside raw ZeroMQ.",
                syncopate::bench::declare_ps},
-    CommandRow{"scaling",
-               "Measures one replica with all threads beside several replicas that share them.",
-               syncopate::bench::declare_scaling},
+    CommandRow{
+        "scaling",
+        "Measures one replica with all threads, beside several replicas that share the threads.",
+        syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
     CommandRow{syncopate::bench::kPsRank, "", syncopate::bench::declare_ps_rank},
@@ -62,7 +64,8 @@ Names command_names() {
 std::string usage() {
   constexpr std::size_t kColumn = 14;
   std::string text =
-      "Measures the speed of syncopate. The two sides of a comparison take turns in one run.\n\n"
+      "Measures the speed of syncopate, often beside another program. Both sides take turns in one "
+      "run.\n\n"
       "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
   for (const CommandRow& row : kCommands) {
     if (row.help.empty()) continue;

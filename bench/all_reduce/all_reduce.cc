@@ -140,18 +140,22 @@ void run_all_reduce(AllReduceOptions options) {
 
 Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceOptions>();
-  flags.add("--ranks", &options->ranks, "processes of each side", {.least = 2, .most = kMostRanks});
+  flags.add("--ranks", &options->ranks, "number of processes of each side",
+            {.least = 2, .most = kMostRanks});
   flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
-  flags.add("--transport", &options->transports, "transports of our side",
+  flags.add("--transport", &options->transports, "transports of syncopate that are measured",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--peers", &options->peers, "other sides: mpi, mpi-jemalloc or none",
+  flags.add("--peers", &options->peers,
+            "what is measured beside syncopate: mpi, mpi-jemalloc or none",
             {.value = "NAME,...", .default_text = "mpi if it is built", .separator = ','});
-  flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "additionally MPI with jemalloc preloaded");
-  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
-  flags.add("--json", &options->json_file, "file for the results of every round",
+  flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "also measure MPI with jemalloc preloaded");
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; in each round every side is measured once",
+            {.least = 1, .most = kMostCount});
+  flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
+  flags.add("--quick", &options->quick, "run only 2 short rounds, to see that the benchmark works");
   return [options] { run_all_reduce(*options); };
 }
 

@@ -150,56 +150,61 @@ class CompareFlags {
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
   flags_.add("--strategies", &strategies_,
-             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
-             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers), or "
-             "pipeline[:MICRO_BATCHES], where workers are stages (default: as many); then "
-             "{FLAG=VALUE,...} for flags of train without dashes, such as "
-             "mirrored{learning-rate=0.1}, a rate that is not scaled",
+             "variants to compare, such as one-device,parameter-server:ssp:2. The form is "
+             "STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], with N for "
+             "--max-staleness and K for --backup-workers, or pipeline[:MICRO_BATCHES], which has a "
+             "stage per worker and by default as many micro-batches. Flags of train for one "
+             "variant follow it as {FLAG=VALUE,...} without dashes, such as "
+             "mirrored{learning-rate=0.1}; such a learning rate is not scaled",
              {.value = "VARIANT,...",
               .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
               .repeats = true});
-  std::string help = "experiment with its own variants and learning rates, in place of " +
-                     listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) +
-                     "; beside it may be given " + std::string(kBesidePresets) + ":";
+  std::string help =
+      "predefined experiment with its own variants and learning rates. It takes the place of " +
+      listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) + ". It may be combined with " +
+      std::string(kBesidePresets) + ". The presets are:";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
   flags_.add("--preset", &preset_, help, {.value = "NAME"});
-  flags_.add(
-      "--clusters", &clusters_,
-      "simulated clusters on which all variants are compared, or names of your own with "
-      "fault flags in braces, as in 'mine{slow-worker=4x,link-rate=1gbit}':" +
-          describe_clusters(),
-      {.value = "NAME,...", .default_text = "one, described by the fault flags", .repeats = true});
+  flags_.add("--clusters", &clusters_,
+             "simulated clusters on which all variants are compared. To add a cluster of your own, "
+             "give a name and flags of fault injection in braces, as in "
+             "'mine{slow-worker=4x,link-rate=1gbit}'. Known clusters:" +
+                 describe_clusters(),
+             {.value = "NAME,...",
+              .default_text = "one cluster, described by the flags of fault injection",
+              .repeats = true});
   flags_.add(
       "--step-time", [this](const std::string& text) { step_time_ = parse_step_time(text); },
-      "time of a training step on the clusters of --clusters, in milliseconds, or measure: "
-      "measures --model with --batch-size-per-replica on one thread of this machine and keeps the "
-      "time in map.json; links count in proportion",
+      "time in milliseconds of a training step on the clusters of --clusters. `measure` measures a "
+      "step of --model with --batch-size-per-replica on one thread of this machine, and keeps the "
+      "time in map.json. Links do not change, so they matter less the longer a step is",
       {.value = "MILLISECONDS|measure", .default_text = "1"});
-  flags_.add("--workers", &workers_, "workers, or stages, of each variant",
+  flags_.add("--workers", &workers_,
+             "number of workers of each variant; the workers of pipeline are its stages",
              {.least = 1, .most = 1024});
-  flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
+  flags_.add("--servers", &servers_, "number of servers of parameter-server",
+             {.least = 1, .most = 1024});
   flags_.add("--clock", &clock_,
-             "clock of the runs (real: processes on this machine; virtual: simulated time, the "
-             "same on one instruction set and oneDNN)",
+             "clock of the runs (real: processes on this machine; virtual: simulated time, with "
+             "the same results again on one instruction set and version of oneDNN)",
              {.choices = {"real", "virtual"}});
-  flags_.add("--jobs", &jobs_, "virtual runs at a time",
+  flags_.add("--jobs", &jobs_, "number of virtual runs that are computed at the same time",
              {.default_text = "the number of CPUs", .least = 1, .most = 1024});
-  flags_.add("--program", &options_.program, "syncopate program of the real runs",
+  flags_.add("--program", &options_.program, "syncopate program that real runs start",
              {.value = "FILE", .default_text = "the one beside this program"});
   flags_.begin_group("Checkpoints and output");
   flags_.add("--report", &options_.report,
-             "folder for comparison.json and the report with its plots; an interrupted comparison "
-             "goes on there, also with more seeds "
-             "or variants",
+             "folder for comparison.json and the report with its plots. If the folder has an "
+             "interrupted comparison, it is continued, and may get more seeds or variants",
              {.value = "DIR", .default_text = "comparison, or the next free of comparison-2, ..."});
   flags_.add("--replace", &options_.replace,
-             "removal of the runs and pages of another comparison in that folder",
+             "remove the runs and pages of another comparison from the folder of --report",
              {.needs = "--report"});
   flags_.add("--explain", &options_.explains,
-             "all claims, warnings and conditions, printed before the answer");
-  flags_.add("--no-progress", &hides_progress_, "notes only, no progress line");
+             "print all claims, warnings and conditions before the answer");
+  flags_.add("--no-progress", &hides_progress_, "print notes and results only, no progress line");
 }
 
 void CompareFlags::declare_training() {
@@ -210,28 +215,31 @@ void CompareFlags::declare_training() {
              "samples per worker and step", {.least = 1});
   flags_.begin_group("Optimizer and schedule");
   flags_.add("--budget", &budget_,
-             "quantity that all variants have in common: samples (--epochs), updates (--updates) "
-             "or seconds (--seconds)",
+             "quantity that is equal in all variants (samples: as --epochs says; updates: as "
+             "--updates says; seconds: as --seconds says)",
              {.choices = {"samples", "updates", "seconds"}});
   flags_.add("--epochs", &epochs_,
              "passes of every variant over the data; samples that do not fill an update at the end "
              "of a pass are not trained",
              {.default_text = "2", .least = 1});
-  flags_.add("--updates", &options_.updates, "updates of every variant, with --budget updates",
+  flags_.add("--updates", &options_.updates,
+             "number of updates of every variant, with --budget updates",
              {.default_text = "none", .least = 1});
-  flags_.add("--seconds", &options_.seconds, "training time, with --budget seconds",
+  flags_.add("--seconds", &options_.seconds,
+             "training time of every variant, with --budget seconds",
              {.unit = "seconds", .default_text = "none", .above = 0.0});
-  flags_.add("--seeds", &seeds_, "runs of each variant, with seeds from --first-seed",
+  flags_.add("--seeds", &seeds_,
+             "number of runs of each variant; their seeds count up from --first-seed",
              {.default_text = "5", .least = 1, .most = 1000});
   flags_.add("--first-seed", &options_.first_seed,
-             "seed of each variant's first run; a folder keeps all its seeds, so other seeds alone "
-             "need another folder",
+             "seed of each variant's first run. A comparison must include all seeds that its "
+             "folder has; for other seeds alone, give another folder",
              {.least = 1, .most = 1000});
-  flags_.add("--evaluations", &evaluations_, "evaluations of a run",
+  flags_.add("--evaluations", &evaluations_, "number of evaluations of each run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add("--target-accuracy", &target_accuracy_,
-             "accuracy from 0 to 1, on the validation split if the data have one, else on the test "
-             "split; the times until it is reached are compared",
+             "accuracy from 0 to 1; the times until variants reach it are compared. It is measured "
+             "on the validation split if the data have one, else on the test split",
              {.default_text = "98 % of the best accuracy of one-device, or of the first variant; "
                               "0.95 or 0.85 with --preset on its own data",
               .least = 0.0,
@@ -248,30 +256,31 @@ void CompareFlags::declare_training() {
 
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
-  flags_.add(
-      "--service-time", &cluster_.service_time,
-      "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-      "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones; no "
-      "pipeline has it in real runs",
-      {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
-  flags_.add("--slow", &cluster_.slow, "multiplies --service-time of worker W by a factor",
+  flags_.add("--service-time", &cluster_.service_time,
+             "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
+             "lognormal:MS[:SIGMA]. Real runs sleep it in addition to computing, except in "
+             "pipeline; in virtual runs it is the whole time of a step",
+             {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
+  flags_.add("--slow", &cluster_.slow, "multiply the --service-time of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
-  flags_.add("--slow-worker", &slow_worker_, "how much slower the last worker is, short for --slow",
+  flags_.add("--slow-worker", &slow_worker_,
+             "factor by which the last worker is slower, such as 4x; short for --slow",
              {.value = "FACTORx"});
-  flags_.add("--pause", &cluster_.pauses, "one pause of worker W",
+  flags_.add("--pause", &cluster_.pauses,
+             "pause worker W once: `at` counts from its first step, `for` is the duration",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
   flags_.add("--kill", &cluster_.kills,
-             "SIGKILL of worker W at a time after its first step, such as worker=1,at=5s; without "
-             "restart the worker does not return",
+             "kill worker W by SIGKILL at a time after its first step, such as worker=1,at=5s; "
+             "without restart=TIME the worker does not return",
              {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
-  flags_.add("--join", &cluster_.joins, "later start of worker W, with servers under async or ssp",
+  flags_.add("--join", &cluster_.joins, "start worker W later, with servers under async or ssp",
              {.value = "worker=W,at=TIME", .repeats = true});
   flags_.add("--link-delay", &cluster_.link_delay,
-             "delay of messages between tasks, one way, such as 1ms; real runs use TCP, and "
+             "one-way delay of messages between tasks, such as 1ms. Real runs then use TCP; "
              "strategies of one process have no links",
              {.value = "TIME", .default_text = "none"});
   flags_.add("--link-rate", &cluster_.link_rate,
-             "rate of each task's link, each way, such as 1gbit",
+             "largest rate of each task's link in each direction, such as 1gbit",
              {.value = "RATE", .default_text = "unlimited"});
 }
 
@@ -406,8 +415,8 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
   const auto words = std::make_shared<CompareFlags>(flags);
   const auto record = std::make_shared<std::filesystem::path>();
   flags.add("--replay", record.get(),
-            "computes the updates of a file of train --record again, bit for bit, in place of a "
-            "comparison; with --data",
+            "instead of a comparison, compute the updates of a job again, bit for bit, from the "
+            "FILE that its train --record wrote. Requires --data",
             {.value = "FILE"});
   return [words, record, environment] {
     if (!record->empty()) {
@@ -423,8 +432,8 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   const auto explains = std::make_shared<bool>(false);
   flags.add("--explain", explains.get(),
-            "all claims, warnings and conditions, printed before the answer");
-  flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
+            "print all claims, warnings and conditions before the answer");
+  flags.add("DIR", dir.get(), "folder that compare --report wrote", {.required = true});
   return [dir, explains] {
     if (has_map(*dir)) {
       for (const std::string& cluster : clusters_in(*dir)) {

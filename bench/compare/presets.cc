@@ -164,21 +164,24 @@ void apply_large_batch(CompareOptions& options) {
 }
 
 constexpr std::array kPresets = {
-    PresetRow{"momentum", "momentum with stale gradients: one device and 8 asynchronous workers",
+    PresetRow{"momentum",
+              "effect of momentum on stale gradients: one device and 8 asynchronous workers",
               "digits", apply_momentum},
     PresetRow{"stragglers",
-              "exponential compute delays: sync, backup workers (late ones finish their step, and "
-              "their gradients are dropped), ssp, async",
+              "sync, backup workers, ssp and async where compute delays are exponential; late "
+              "workers finish their step, and their gradients are dropped",
               "digits", apply_stragglers},
-    PresetRow{"one-slow", "sync, backup workers, ssp, async with one worker that is 4x slower",
+    PresetRow{"one-slow", "sync, backup workers, ssp and async where one worker is 4x slower",
               "digits", apply_one_slow},
-    PresetRow{"staleness", "asynchronous workers, 1 to 16, at one learning rate, and two remedies",
+    PresetRow{"staleness",
+              "1 to 16 asynchronous workers at one learning rate, and two remedies for staleness",
               "digits", apply_staleness},
     PresetRow{"dc-asgd",
               "resnet20 on CIFAR-10: delay compensation; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_dc_asgd},
     PresetRow{"large-batch",
-              "resnet20 on CIFAR-10: linear rates, warm-up; needs --data cifar10:DIR and a GPU",
+              "resnet20 on CIFAR-10: learning rates proportional to the batch, and warm-up; needs "
+              "--data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_large_batch}};
 
 // Returns the flags of train that the variants of a preset set, each once, and

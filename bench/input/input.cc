@@ -118,17 +118,23 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--augment", enum_target(run->input.augment), "augmentation");
   add_image_flags(flags, *run);
   flags.add("--peer-python", &options->peer_python,
-            "interpreter with TensorFlow and PyTorch; their pipelines read the same pictures",
+            "Python interpreter with TensorFlow and PyTorch; their input pipelines are measured on "
+            "the same pictures",
             {.value = "PYTHON"});
-  flags.add("--model", &options->model, "network that consumes samples of its usual size",
+  flags.add("--model", &options->model,
+            "network that the pipeline is compared with: how many samples of its usual size it "
+            "trains per second",
             {.choices = workload_models()});
   flags.add("--threads", &options->lanes, "compute threads of the network",
             {.least = 1, .most = kMostCount});
-  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
-  flags.add("--cache-dir", &options->cache_dir, "folder of rendered samples", {.value = "DIR"});
-  flags.add("--json", &options->json_file, "file for the results of every round",
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; in each round every side is measured once",
+            {.least = 1, .most = kMostCount});
+  flags.add("--cache-dir", &options->cache_dir, "folder that keeps rendered samples between runs",
+            {.value = "DIR"});
+  flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
+  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
   return [options, run, &flags, local = local_cache_dir(environment)] {
     const std::int64_t batch_size = options->input.batch_size;
     options->input = run->input;

@@ -37,29 +37,30 @@ struct PlanFlags {
 void add_job_flags(FlagSet& flags, PlanFlags& words) {
   PlanOptions& options = words.options;
   flags.begin_group("Cluster");
-  flags.add("--workers", &options.workers, "numbers of workers, one row each",
+  flags.add("--workers", &options.workers, "numbers of workers; the plan has a row for each",
             {.least = 1, .most = kMostWorkers, .separator = ','});
-  flags.add("--servers", &options.servers, "servers of parameter-server",
+  flags.add("--servers", &options.servers, "number of servers of parameter-server",
             {.least = 1, .most = 1024});
   flags.add("--workers-per-machine", &options.workers_per_machine,
-            "workers that one machine holds, the limit for strategies of one process",
+            "number of workers that fit on one machine; a strategy of one process can have no more",
             {.least = 1, .most = kMostWorkers});
   flags.add("--link-rate", &words.link_rate,
-            "rate of each task's link, each way, such as 10gbit; none: unlimited",
+            "rate of each task's link in each direction, such as 10gbit; none: unlimited",
             {.value = "RATE"});
   flags.add("--link-delay", &words.link_delay,
-            "delay of a link, one way, such as 50us or 1ms; a number alone is in seconds",
+            "one-way delay of a link, such as 50us or 1ms; a number alone is in seconds",
             {.value = "TIME"});
   flags.begin_group("Fault injection");
   flags.add("--service-time", &options.service_time,
-            "compute delay of a step: exponential | lognormal around the measured time; "
-            "constant:MS | exponential:MS | lognormal:MS[:SIGMA] in its place; compute+ before one "
-            "of these in addition, as train --service-time",
+            "compute time of a step. exponential and lognormal vary around the measured time; "
+            "constant:MS, exponential:MS and lognormal:MS[:SIGMA] replace it. With compute+ in "
+            "front, such as compute+constant:5, they are added to it, as by train --service-time",
             {.value = "DELAY", .default_text = "the measured time"});
-  flags.add("--slow", &words.slow, "factor of the step times of worker W",
+  flags.add("--slow", &words.slow, "multiply the step times of worker W by F",
             {.value = "worker=W,factor=F", .repeats = true});
   flags.add("--slow-worker", &words.slow_worker,
-            "how many times slower the last of the most workers is, short for --slow",
+            "factor by which the last worker is slower, such as 4x, in the row with the most "
+            "workers; short for --slow",
             {.value = "FACTORx"});
 }
 
@@ -72,15 +73,18 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
             "samples per worker and step", {.least = 1});
   flags.add("--seed", &options.seed, "seed of compute delays and of training");
   flags.begin_group("Strategy and devices");
-  flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
+  flags.add("--strategies", &options.strategies, "strategies, in the form of compare --strategies",
             {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
   flags.add("--cut", &options.cut,
-            "nodes behind which pipelines are cut; syncopate network marks them",
-            {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','});
+            "nodes after which pipelines are cut; `syncopate network` marks the possible nodes",
+            {.value = "NODE,...",
+             .default_text = "nodes that give stages of equal work",
+             .separator = ','});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
-            "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
-                " workers under the virtual clock, with every gradient computed");
+            "train the rows with up to " + std::to_string(kMostTrainedWorkers) +
+                " workers under the virtual clock, which computes every gradient, and report the "
+                "time to --target-accuracy");
   flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
   flags.add("--epochs", &options.epochs, "passes over the data",
@@ -134,10 +138,11 @@ Command declare_plan(FlagSet& flags, const Environment& environment) {
   add_training_flags(flags, *words);
   flags.begin_group("Measurement and output");
   flags.add("--calibrate-steps", &options.calibrate_steps,
-            "steps of one-device that are measured here", {.least = 1, .most = kMost});
-  flags.add("--gradients", &options.gradients, "least number of simulated gradients per row",
+            "number of steps of one-device that are measured on this machine",
             {.least = 1, .most = kMost});
-  flags.add("--json", &options.json, "file for all results", {.value = "FILE"});
+  flags.add("--gradients", &options.gradients,
+            "smallest number of gradients that are simulated per row", {.least = 1, .most = kMost});
+  flags.add("--json", &options.json, "JSON file for all results", {.value = "FILE"});
   return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }
 

@@ -133,31 +133,34 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   flags.add("--sizes", &options->sizes, "sizes of the model in bytes, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
   flags.add("--message", &options->message, "largest message in bytes", {.value = "SIZE"});
-  flags.add("--variable", &options->variable, "size of each of our variables in bytes",
-            {.value = "SIZE", .default_text = "one variable"});
-  flags.add("--workers", &options->workers, "number of our workers",
+  flags.add("--variable", &options->variable, "size in bytes of each of syncopate's variables",
+            {.value = "SIZE", .default_text = "the model is one variable"});
+  flags.add("--workers", &options->workers, "number of workers of syncopate",
             {.least = 1, .most = kMostTasks});
-  flags.add("--servers", &options->servers, "number of our servers",
+  flags.add("--servers", &options->servers, "number of servers of syncopate",
             {.least = 1, .most = kMostTasks});
-  flags.add("--transport", &options->transports, "transports of our side",
+  flags.add("--transport", &options->transports, "transports of syncopate that are measured",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--optimizers", &options->optimizers, "optimizers of our servers: sgd, adam",
+  flags.add("--optimizers", &options->optimizers, "optimizers of syncopate's servers: sgd, adam",
             {.value = "NAME,...", .separator = ','});
-  flags.add("--compress", &options->compressions, "compressions of our side: none, bf16",
+  flags.add("--compress", &options->compressions, "compressions of syncopate's pushes: none, bf16",
             {.value = "NAME,...", .separator = ','});
-  flags.add("--consistency", &options->consistency, "consistency rule of our servers",
+  flags.add("--consistency", &options->consistency, "consistency rule of syncopate's servers",
             {.choices = {"async", "sync"}});
-  flags.add("--peers", &options->peer, "other side",
+  flags.add("--peers", &options->peer, "what is measured beside syncopate",
             {.default_text = "zmq if it is built", .choices = {kZeroMqPeer, "none"}});
-  flags.add("--idle", &options->idle_seconds,
-            "duration of a measurement of idle servers' CPU time before the rounds; 0: none",
-            {.unit = "seconds", .least = 0, .most = 100});
-  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
-  flags.add("--turn", &options->seconds_per_turn, "duration of a turn",
+  flags.add(
+      "--idle", &options->idle_seconds,
+      "time for which the CPU time of idle servers is measured before the rounds; 0: not measured",
+      {.unit = "seconds", .least = 0, .most = 100});
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; in each round every side is measured once",
+            {.least = 1, .most = kMostCount});
+  flags.add("--turn", &options->seconds_per_turn, "time for which a side is measured in each round",
             {.unit = "seconds", .above = 0.0});
-  flags.add("--json", &options->json_file, "file for the results of every round",
+  flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
+  flags.add("--quick", &options->quick, "run only 2 short rounds, to see that the benchmark works");
   return [options] { run_ps(*options); };
 }
 

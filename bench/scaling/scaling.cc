@@ -152,10 +152,12 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
   options->threads_total = usable_cpu_count();
   flags.add("--model", &options->models, "networks",
             {.choices = workload_models_and_files(), .separator = ','});
-  flags.add("--replicas", &options->replicas, "numbers of replicas, the first one the base",
+  flags.add("--replicas", &options->replicas,
+            "numbers of replicas to measure; results are relative to the first number",
             {.least = 1, .most = kMostCount, .separator = ','});
   flags.add("--strategy", &options->strategies,
-            "strategies of several replicas, in one process or in one process each",
+            "strategies for several replicas (mirrored: in one process; multi-worker-mirrored: a "
+            "process for each replica)",
             {.choices = {kMirrored, kMultiWorkerMirrored}, .separator = ','});
   flags.add("--threads-total", &options->threads_total,
             "compute threads, divided among the replicas", {.least = 1, .most = kMostCount});
@@ -169,23 +171,27 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
              .most = kMostCount,
              .excludes = {"--batch-size-per-replica"}});
   flags.add("--peer-ddp", &options->peer_ddp,
-            "PyTorch's DDP in the same rounds: a Python interpreter, or a command with its "
+            "also measure PyTorch's DDP, started by a Python interpreter or by a command with its "
             "arguments",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   add_workload_data_flags(flags, options->data, environment);
-  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
-  flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; in each round every side is measured once",
+            {.least = 1, .most = kMostCount});
+  flags.add("--steps-per-round", &options->steps_per_round,
+            "number of steps of each side in a round",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
-  flags.add("--json", &options->json_file, "file for the results of every round",
+  flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
+  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
   const auto words = std::make_shared<std::vector<std::string>>();
-  flags.add("--grid", words.get(),
-            "all combinations of threads=N,... per replica and replicas=N,..., each relative to "
-            "the smallest; they may use more threads than there are CPUs",
-            {.value = "threads=N,... replicas=N,...",
-             .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
-             .several_words = true});
+  flags.add(
+      "--grid", words.get(),
+      "measure all combinations of these numbers of threads per replica and numbers of replicas, "
+      "relative to the smallest combination. They may use more threads than there are CPUs",
+      {.value = "threads=N,... replicas=N,...",
+       .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
+       .several_words = true});
   flags.add("--report", &options->report, "folder for a page with the table and plots of --grid",
             {.value = "DIR", .default_text = "none", .needs = "--grid"});
   return [options, words] {

@@ -290,32 +290,37 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",
             {.default_text = "each network's usual one", .choices = names_of(optimizers())});
-  flags.add("--threads", &options->training.lanes, "compute threads of both sides",
+  flags.add("--threads", &options->training.lanes, "compute threads of each side",
             {.least = 1, .most = kMostCount});
-  flags.add("--learning-rate", &options->training.learning_rate, "learning rate of both sides",
+  flags.add("--learning-rate", &options->training.learning_rate, "learning rate of each side",
             {.least = 1e-9, .most = 1e3});
-  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
-  flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; in each round every side is measured once",
+            {.least = 1, .most = kMostCount});
+  flags.add("--steps-per-round", &options->steps_per_round,
+            "number of steps of each side in a round",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
-  flags.add("--peer", &options->peer, "command of the other side with its arguments",
+  flags.add("--peer", &options->peer,
+            "command, with its arguments, of a program that is measured beside syncopate",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   flags.add("--peer-python", &options->peer_python,
-            "Python interpreter that runs the other side: bench/peers/torch_step.py, on a GPU "
-            "torch_gpu_step.py",
+            "Python interpreter with PyTorch, which is measured beside syncopate by "
+            "bench/peers/torch_step.py, on a GPU by torch_gpu_step.py",
             {.value = "FILE", .default_text = "none", .excludes = {"--peer", "--data"}});
   add_workload_data_flags(flags, options->data, environment);
-  flags.add("--json", &options->json_file, "file for the results of every round",
+  flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--retune", &options->retune_file,
-            "file for a table of measured convolution algorithms, in place of the benchmark "
-            "(models/backend/cpu/algorithm_rows.inc)",
+            "measure convolution algorithms in place of the benchmark, and write the table of "
+            "models/backend/cpu/algorithm_rows.inc to FILE",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
-  flags.add("--no-winograd", &options->no_winograd, "direct convolutions only");
-  flags.add("--no-fuse", &options->no_fuse, "no fusion of nodes");
-  flags.add(
-      "--profile", &options->profile,
-      "separate times of forward, backward and update; on a GPU, of each group of operations");
+  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
+  flags.add("--no-winograd", &options->no_winograd,
+            "compute convolutions only by the direct algorithm");
+  flags.add("--no-fuse", &options->no_fuse, "do not fuse operations");
+  flags.add("--profile", &options->profile,
+            "print separate times of forward, backward and update; on a GPU, of each group of "
+            "operations");
   const auto run = std::make_shared<TrainOptions>();
   run->cache_dir = default_cache_dir(environment);
   add_flags_of_train(flags, *run, {"--devices", "--precision"});

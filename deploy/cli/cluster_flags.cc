@@ -19,25 +19,26 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
   flags.add("--world-size", &cluster.world_size, "number of tasks, servers not counted",
             {.default_text = from_environment});
   flags.add("--rendezvous", &cluster.rendezvous,
-            "address where rank 0 or server 0 listens. With the two flags above it takes "
+            "address where rank 0 or server 0 listens. With --rank and --world-size it takes "
             "precedence over the environment; alone it replaces only the environment's address "
             "(under srun HOST is enough)",
             {.value = "HOST:PORT", .default_text = from_environment});
   flags.add("--servers", &cluster.servers,
-            "number of parameter servers. Under srun the first M tasks are servers; with the three "
-            "flags above, start the servers with syncopate serve",
+            "number of parameter servers. Under srun the first M tasks are servers; with --rank, "
+            "--world-size and --rendezvous, start the servers with `syncopate serve`",
             {.value = "M", .default_text = from_environment});
-  flags.add("--nonce", &cluster.nonce,
-            "secret of the job, equal for all its tasks; with the flags above; other users see "
-            "flags, so prefer SYNCOPATE_NONCE",
-            {.value = "TEXT", .default_text = from_environment});
+  flags.add(
+      "--nonce", &cluster.nonce,
+      "secret of the job, the same for all its tasks, with --rank, --world-size and --rendezvous. "
+      "Other users can see flags, so prefer the environment variable SYNCOPATE_NONCE",
+      {.value = "TEXT", .default_text = from_environment});
   flags.add(
       "--role",
       [&cluster](const std::string& text) {
         cluster.role = text == name(Role::kServer) ? Role::kServer : Role::kWorker;
       },
-      "role of this component of a heterogeneous job; needed if the servers are not the first "
-      "component",
+      "role of this component of a heterogeneous Slurm job; required if the servers are not the "
+      "first component",
       {.default_text = from_environment, .choices = {name(Role::kWorker), name(Role::kServer)}});
   // The launcher torch.distributed.launch appends --local-rank; the same rank comes in variables,
   // so the flag is ignored.
@@ -55,16 +56,16 @@ CommandOptions parse_cluster(std::span<const std::string> arguments,
     sources += fmt::format("  {:<11} {}\n", row.name, row.help);
   }
   FlagSet flags("syncopate cluster",
-                "Prints the cluster of this task as flags and environment describe it, and in "
-                "`notes` why other sources were not used.",
+                "Prints the cluster of this task as flags and environment describe it. The field "
+                "`notes` says why other sources were not used.",
                 sources);
   add_cluster_flags(flags, cluster);
   flags.begin_group("Output");
   flags.add("--as", &as, "format of the output (tf-config: the value of TF_CONFIG)",
             {.choices = {"json", "tf-config"}});
   flags.add("--port-base", &port_base,
-            "port of the first task of each host, the next task has the next port; with --as "
-            "tf-config",
+            "port of the first task on each host; each further task of the host has the next port. "
+            "With --as tf-config",
             {.value = "PORT",
              .default_text = "the port of the rendezvous",
              .least = 1,

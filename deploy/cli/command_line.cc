@@ -27,17 +27,17 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
                               const Environment& environment) {
   EvaluateOptions options;
   options.lanes = default_lanes();
-  FlagSet flags(
-      "syncopate evaluate",
-      "Measures a checkpoint on the test split of its data set, every sample exactly once.");
+  FlagSet flags("syncopate evaluate",
+                "Measures a checkpoint on the test split of its data set, counting every sample "
+                "exactly once.");
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint", &options.checkpoint,
-            "file that train wrote, or its folder: the newest one",
+            "checkpoint that train wrote; a folder stands for its newest checkpoint",
             {.value = "FILE", .required = true});
   flags.add("--tensorboard", &options.tensorboard,
-            "folder of event files for TensorBoard; it gets a picture of the confusion matrix",
+            "folder for TensorBoard, to which a picture of the confusion matrix is written",
             {.value = "DIR", .default_text = "none"});
-  flags.add("--json", &options.json, "one JSON object in place of text");
+  flags.add("--json", &options.json, "print one JSON object in place of text");
   TrainOptions run;  // takes what the checkpoint records
   run.model.clear();
   run.data.clear();
@@ -45,7 +45,7 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   add_data_flags(flags, run, "as the checkpoint records");
   const TrainFlag& threads = *find_train_flag("--input-threads");
   flags.add(threads.name, threads.field(run),
-            "threads that read samples; auto: as many as the network needs, within the CPUs",
+            "threads that read samples; auto: as many as the network needs, at most the CPUs",
             threads.rules);
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
@@ -68,10 +68,9 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
 std::string network_file_help() {
   return "A network file is JSON: {\"name\": NAME, \"nodes\": [NODE, ...]}. A node is {\"op\": "
          "OPERATION, ...}.\n"
-         "It reads the node before it, or the nodes that \"inputs\": [NAME, ...] lists. A node "
-         "that "
-         "another\n"
-         "one lists, and a node with parameters, has a \"name\". Operations with their fields and "
+         "It reads the node before it, or the nodes named in \"inputs\": [NAME, ...]. A node needs "
+         "a \"name\" if\n"
+         "another node lists it or if it has parameters. Operations, with their fields and "
          "defaults:\n\n" +
          describe_operations() +
          "\nExamples:\n"
@@ -91,7 +90,7 @@ CommandOptions parse_network(std::span<const std::string> arguments,
   add_data_flags(flags, run);
   flags.begin_group("Checkpoints and output");
   flags.add("--json", &options.json,
-            "the network as a file that --model file:NET.json reads, in place of the table");
+            "print the network as a file that --model file:NET.json reads, in place of the table");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   if (flags.has("--data")) require_data_name(run.data);
   options.model = run.model;
@@ -109,17 +108,19 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
   ExportOptions options;
   FlagSet flags(
       "syncopate export",
-      "Writes the weights and running statistics of a checkpoint, without the optimizer's "
-      "slots, to a safetensors file with PyTorch's names. Of a run with --ema it writes "
-      "the moving average. With --onnx it writes the whole network, which onnxruntime runs.",
+      "Writes the weights and running statistics of a checkpoint, without the state of the "
+      "optimizer, to a safetensors file with PyTorch's names. If the run had --ema, it writes the "
+      "moving average of the weights. With --onnx it writes the whole network in a file for "
+      "onnxruntime.",
       "In Python:\n"
       "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)\n"
       "  onnxruntime.InferenceSession(\"OUT\").run([\"logits\"], {\"x\": samples})    with --onnx\n"
-      "Weights have PyTorch's layouts, so the input is [N, C, H, W], in float32 and normalised as "
-      "the\nsecond line of the output says; an ONNX file has that line and the names of classes as "
+      "Weights have PyTorch's layouts, so the input is [N, C, H, W], in float32. The second line "
+      "of the\n"
+      "output says how to normalise it; an ONNX file has this line and the class names as "
       "metadata.");
   flags.add("--checkpoint", &options.checkpoint,
-            "file that train wrote, or its folder: the newest one",
+            "checkpoint that train wrote; a folder stands for its newest checkpoint",
             {.value = "FILE", .required = true});
   flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
   flags.add("--onnx", &options.onnx,
@@ -133,33 +134,33 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   options.lanes = default_lanes();
   FlagSet flags(
       "syncopate predict",
-      "Prints the most probable class of each sample, and its probability; of a network that gives "
-      "label maps, the share of pixels of each class.",
+      "Prints the most probable class of each sample and its probability. If the network gives "
+      "label maps, it prints each class's share of the pixels.",
       "Examples:\n"
       "  syncopate predict --checkpoint runs/a/checkpoint-000000000938.safetensors *.jpg\n"
       "  syncopate predict --checkpoint FILE --json x_test.npy\n"
       "  syncopate predict --checkpoint FILE new.csv\n"
       "  syncopate predict --checkpoint FILE --maps maps *.png");
   flags.add("--checkpoint", &options.checkpoint,
-            "file that train wrote, or its folder: the newest one",
+            "checkpoint that train wrote; a folder stands for its newest checkpoint",
             {.value = "FILE", .required = true});
   flags.add("INPUT", &options.inputs,
             "pictures (JPEG, PNG), .npy files of one sample or several ([N, ...]), or tables "
-            "(.csv, .csv.gz). Pictures are resized as in training; arrays have the type and layout "
-            "of the training samples ([H, W, C] or [F]); tables have the training table's columns, "
-            "and may lack the labels. All are normalised as in training",
+            "(.csv, .csv.gz). Pictures are resized as in training. Arrays need the type and layout "
+            "of the training samples ([H, W, C] or [F]). Tables need the columns of the training "
+            "table, but may lack the labels. All samples are normalised as in training",
             {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
-            "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
+            "turn pictures as their EXIF orientation says; without this flag, only if the "
+            "checkpoint's run did");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
-  flags.add(
-      "--json", &options.json,
-      "a JSON object per line, with all probabilities, predicted numbers or shares, in place of "
-      "text");
+  flags.add("--json", &options.json,
+            "print one JSON object per sample, with all probabilities, predicted numbers or "
+            "shares, in place of text");
   flags.add("--maps", &options.maps_dir,
-            "folder for each sample's label map: a PNG file of the network's size that shows each "
-            "class in a colour",
+            "folder for label maps: a PNG file per sample, of the size that the network computes, "
+            "with a colour for each class",
             {.value = "DIR"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
@@ -167,8 +168,9 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
 
 CommandOptions parse_info(std::span<const std::string> arguments) {
   InfoOptions options;
-  FlagSet flags("syncopate info", "Lists what is built in, and the libraries that were found.");
-  flags.add("--json", &options.json, "one JSON object in place of text");
+  FlagSet flags("syncopate info",
+                "Lists what this build contains, and the libraries that it found.");
+  flags.add("--json", &options.json, "print one JSON object in place of text");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }
@@ -186,8 +188,9 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
         "  syncopate doctor --strategy mirrored --replicas 2\n"
         "  srun syncopate doctor --strategy multi-worker-mirrored --checkpoint-dir /shared/run\n"
         "  syncopate launch --workers 2 -- doctor --strategy multi-worker-mirrored\n\n"
-        "`syncopate train --help` lists the flags. The first task prints each fault with what to\n"
-        "try, and then what is in order. Exit codes: 0 no error; 1 an error was found; 2 wrong\n"
+        "`syncopate train --help` lists the flags. The first task prints each fault with a "
+        "remedy,\n"
+        "and then the checks that passed. Exit codes: 0 no error; 1 an error was found; 2 wrong\n"
         "usage.\n"};
   }
   CommandOptions options = parse_train(arguments, environment);
@@ -203,8 +206,9 @@ constexpr std::array kCommands = {
     std::string_view("predict"), std::string_view("convert"),  std::string_view("info")};
 
 constexpr std::string_view kUsage =
-    "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
-    "values, on the same samples.\n\n"
+    "Trains a network under any distribution strategy, chosen by one flag. Initial values and "
+    "samples\n"
+    "are the same under all strategies.\n\n"
     "Usage: syncopate COMMAND [FLAGS]\n\n"
     "  train      trains a network; without flags mnist-cnn on digits that it renders itself\n"
     "  launch     starts a job of several processes on this machine: launch --workers N -- train\n"

@@ -212,12 +212,12 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
   std::optional<double> restart_after;
   FlagSet flags(
       "syncopate launch",
-      "Starts the roles of a job as processes on this machine and prints their output, each line "
-      "with the role's name in front.",
+      "Starts the roles of a job (workers and servers) as processes on this machine and prints "
+      "their output, each line with the role's name in front.",
       "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU and SIGQUIT are passed on to all roles;\n"
-      "the third one of a kind kills them.\n"
+      "the third signal of one kind kills them.\n"
       "With --collective mpi among the flags of train, mpirun starts the workers.\n"
-      "Exit code: the worst of the roles', in the order 2, 1, 75, 0.\n\n"
+      "The exit code is the worst one of all roles; 2 is the worst, then 1, 75 and 0.\n\n"
       "Examples:\n"
       "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1\n"
       "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server\n"
@@ -227,9 +227,11 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             {.least = 1, .most = kMostWorkers, .required = true});
   flags.add("--servers", &options.servers, "number of parameter server processes",
             {.least = 0, .most = kMostServers});
-  flags.add("--bind", &bind, "CPUs of a worker (auto: its share, if there are enough; none: all)",
-            {.choices = {"auto", "none"}});
-  flags.add("--env", &assignments, "environment variable of every role",
+  flags.add(
+      "--bind", &bind,
+      "CPUs that a worker may use (auto: its share, if there are enough for all; none: all CPUs)",
+      {.choices = {"auto", "none"}});
+  flags.add("--env", &assignments, "environment variable that is set for every role",
             {.value = "NAME=VALUE", .repeats = true});
   flags.begin_group("Failures");
   flags.add(
@@ -241,9 +243,10 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             "alone if the others can go on; else all roles restart from the newest checkpoint",
             {.least = 0, .most = kMostRestarts});
   flags.add("--restart-after", &restart_after,
-            "time between a failure and the restart; at most 45, because the others wait no longer",
+            "time between a failure and the restart; at most 45, because the other roles give up "
+            "after 60",
             {.unit = "seconds",
-             .default_text = "0 for all roles; 0.2 for one, doubled each time up to 2",
+             .default_text = "0 if all roles restart; 0.2 if one does, doubled each time up to 2",
              .least = 0.0,
              .most = kLongestRestart});
   flags.begin_group("Fault injection");

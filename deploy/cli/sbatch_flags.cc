@@ -46,7 +46,7 @@ struct ResourceFlag {
   std::string_view value;
 };
 constexpr std::array kResources = {
-    ResourceFlag{"gpus-per-task", "GPUs of each process that trains", "N"},
+    ResourceFlag{"gpus-per-task", "number of GPUs of each process that trains", "N"},
     ResourceFlag{"gres", "generic resources of each node, such as gpu:a100:4", "LIST"},
     ResourceFlag{"constraint", "features of the nodes, such as h100", "LIST"},
     ResourceFlag{"mem", "memory of each node, such as 64G", "SIZE"}};
@@ -262,43 +262,46 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   const auto count = [](double most, std::string default_text) {
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
   };
-  flags.add("--strategy", &options.strategy, "strategy of train; it decides the script",
+  flags.add("--strategy", &options.strategy,
+            "strategy to train with; it decides which script is submitted",
             {.choices = names_of(strategies()), .excludes = {"--script"}});
-  flags.add("--script", &options.script, "script, in place of --strategy",
+  flags.add("--script", &options.script, "script to submit, in place of --strategy",
             {.choices = script_names()});
   flags.add("--print", &options.print, "print the script instead of submitting it");
   flags.begin_group("Size of the job");
-  flags.add("--nodes", &options.nodes, "nodes; in a job with servers, nodes of the workers",
-            count(kMostNodes, "the script's"));
-  flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
-            count(kMostJobTasks, "the script's; on GPUs, enough for all GPUs of a node"));
-  flags.add("--cpus-per-task", &options.cpus_per_task, "CPUs of each process",
+  flags.add("--nodes", &options.nodes,
+            "number of nodes; in a job with servers, number of nodes for the workers",
+            count(kMostNodes, "as in the script"));
+  flags.add("--tasks-per-node", &options.tasks_per_node, "number of processes on each node",
+            count(kMostJobTasks, "as in the script; on GPUs, enough for all GPUs of a node"));
+  flags.add("--cpus-per-task", &options.cpus_per_task, "number of CPUs of each process",
             count(kMostJobTasks,
-                  "the script's, or what --replicas and --threads behind -- use; on GPUs their "
-                  "share of the node's"));
-  flags.add("--servers", &options.servers, "parameter servers",
+                  "as in the script, or as many as --replicas and --threads after -- use; "
+                  "on GPUs, a part of the node's CPUs as large as its part of the GPUs"));
+  flags.add("--servers", &options.servers, "number of parameter servers",
             count(kMostJobTasks, "one for each server node"));
-  flags.add("--server-nodes", &options.server_nodes, "nodes of the servers", count(kMostNodes, ""));
+  flags.add("--server-nodes", &options.server_nodes, "number of nodes for the servers",
+            count(kMostNodes, ""));
   flags.add("--time", &options.time,
             "time limit of the job in the format of sbatch, such as 2:00:00",
-            {.value = "TIME", .default_text = "the script's"});
+            {.value = "TIME", .default_text = "as in the script"});
   for (const ResourceFlag& row : kResources) {
-    flags.add(
-        fmt::format("--{}", row.name),
-        [&options, &row](const std::string& text) {
-          require_value(fmt::format("--{}", row.name), text);
-          options.resources.emplace_back(row.name, text);
-        },
-        std::string(row.help),
-        {.value = std::string(row.value),
-         .default_text = row.name == "gpus-per-task"
-                             ? "with --devices cuda behind --, a --gres with one for each replica"
-                             : "Slurm's"});
+    flags.add(fmt::format("--{}", row.name),
+              [&options, &row](const std::string& text) {
+                require_value(fmt::format("--{}", row.name), text);
+                options.resources.emplace_back(row.name, text);
+              },
+              std::string(row.help),
+              {.value = std::string(row.value),
+               .default_text =
+                   row.name == "gpus-per-task"
+                       ? "none; with --devices cuda after --, one per replica, requested by --gres"
+                       : "Slurm's"});
   }
-  flags.add(
-      "--array", [&options](const std::string& text) { options.array = parse_array(text); },
-      "array job: element i trains with --seed i in its own folder; seed=0-9%4 runs four at a time",
-      {.value = "seed=LIST", .default_text = "one job"});
+  flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
+            "submit an array job: element i trains with --seed i in its own folder. seed=0-9%4 "
+            "runs ten elements, four at a time",
+            {.value = "seed=LIST", .default_text = "one job"});
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "Slurm partition of the job",
             {.value = "NAME", .default_text = "Slurm's"});
@@ -311,16 +314,16 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
               require_value("--qos", text);
               options.other_options.emplace_back("qos", text);
             },
-            "quality of service", {.value = "NAME", .default_text = "Slurm's"});
+            "quality of service (QOS) of the job", {.value = "NAME", .default_text = "Slurm's"});
   flags.add("--sbatch-option", &others, "another option of sbatch, such as mail-type=END",
             {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",
-            {.value = "NAME", .default_text = "the script's"});
+            {.value = "NAME", .default_text = "as in the script"});
   flags.add("--container", &options.container, "Apptainer image that contains the program",
             {.value = "FILE", .default_text = "none"});
   flags.add("--container-flags", &options.container_flags,
-            "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder of the "
-            "submission is always bound",
+            "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder where the job "
+            "is submitted is always bound",
             {.value = "FLAGS", .needs = "--container"});
   flags.add("--program", &options.program, "syncopate program that the job runs",
             {.value = "FILE", .default_text = "this program; with --container: syncopate"});

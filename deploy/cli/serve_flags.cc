@@ -88,23 +88,25 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
   flags.add("--port", &options.port, "port of this server's data",
             {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
   flags.add("--nonce", &job.nonce,
-            "secret of the job, equal for all its tasks; other users see flags, so prefer "
-            "SYNCOPATE_NONCE",
+            "secret of the job, the same for all its tasks. Other users can see flags, so prefer "
+            "the environment variable SYNCOPATE_NONCE",
             {.value = "TEXT"});
   flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
             "time to wait for the other tasks at the start", seconds(""));
   flags.add("--peer-timeout", &options.peer_timeout,
-            "a silent task counts as dead after 0.7 times this, three times later while it starts",
+            "a silent task counts as dead after 0.7 times this number, and while it starts after "
+            "three times as long",
             seconds("15, on one machine 5"));
   flags.begin_group("Servers and staleness");
   flags.add("--threads", &options.threads, "threads that apply updates",
             {.default_text = "the CPUs, at most 4", .least = 1, .most = kMostServeTasks});
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint-dir", &options.snapshot_dir,
-            "folder of snapshots; a restarted server resumes from them",
+            "folder of snapshots; a restarted server resumes from the last one",
             {.value = "DIR", .default_text = "nothing is saved"});
-  flags.add("--snapshot-every", &options.snapshot_every, "time between snapshots", seconds(""));
-  flags.add("--record", &options.record, "file that records the order of applied pushes",
+  flags.add("--snapshot-every", &options.snapshot_every, "time between two snapshots", seconds(""));
+  flags.add("--record", &options.record,
+            "file in which the server records the order of the pushes that it applies",
             {.value = "FILE", .default_text = "none"});
   flags.begin_group("Fault injection");
   add_flags_of_train(flags, run, {"--link-delay", "--link-rate"});
@@ -118,14 +120,17 @@ CommandOptions parse_serve(std::span<const std::string> arguments, const Environ
   TrainOptions run;  // a server uses only the link's flags
   FlagSet flags(
       "syncopate serve", "Runs one parameter server, which holds a part of a job's variables.",
-      "By hand, start each server and each worker with the same rendezvous:\n"
+      "To start a job by hand, start each server and each worker with the same rendezvous:\n"
       "  syncopate serve --servers M --index I --workers N --rendezvous HOST:PORT\n"
       "  syncopate train --strategy parameter-server --servers M --world-size N --rank R \\\n"
       "      --rendezvous HOST:PORT\n"
-      "Under Slurm, in a heterogeneous job (#SBATCH hetjob); a normal job also needs --servers M\n"
-      "on both sides of the colon:\n"
+      "Under Slurm, start both in one step of a heterogeneous job (#SBATCH hetjob). A normal job "
+      "also\n"
+      "needs --servers M on both sides of the colon:\n"
       "  srun syncopate serve : syncopate train --strategy parameter-server\n"
-      "syncopate launch --servers M, and tasks of the type ps in TF_CONFIG, need no serve.");
+      "Servers need no `serve` where `syncopate launch --servers M` starts them, or where "
+      "TF_CONFIG\n"
+      "lists them as tasks of the type ps.");
   add_serve_flags(flags, job, options, run);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.cluster = cluster_of(job, environment);

@@ -124,8 +124,8 @@ std::vector<OperationRow> make_rows() {
            .inputs = 0,
            .why_named = kHasParameters,
            .bytes = bytes_of_input,
-           .help = "first; the samples of --data, a map [H, W, C] or a vector [F]; shape,\n"
-                   "such as [28, 28, 1]: the only samples that the network takes (any)"},
+           .help = "the first node: samples of --data, each a map [H, W, C] or a vector [F].\n"
+                   "shape, such as [28, 28, 1]: the only shape of samples that it takes (any)"},
           [](InputOp& op, NodeDraft& node) {
             return Fields{{"shape", ShapeField{&node.shape, kLargestSide}, true},
                           {"dtype", ChoiceField<DType>{&op.dtype, "dtype", kDTypes}, true},
@@ -148,8 +148,8 @@ std::vector<OperationRow> make_rows() {
            .bytes = weighted,
            .moved = {1, 1},
            .help = "channels, kernel 3 or [3, 3], stride 1, bias false, pad 0 or\n"
-                   "[TOP, LEFT, BOTTOM, RIGHT], below the kernel\n"
-                   "groups 1; as many groups as input channels: a depthwise one"},
+                   "[TOP, LEFT, BOTTOM, RIGHT], smaller than the kernel; groups 1: with as\n"
+                   "many groups as input channels the convolution is depthwise"},
           [](Conv2dOp& op, NodeDraft& node) {
             Fields fields = convolution_fields(op, node);
             // A convolution without groups has the same text as before there were groups.
@@ -170,8 +170,8 @@ std::vector<OperationRow> make_rows() {
            .bytes = weighted,
            .moved = {1, 1},
            .help = "channels, kernel 3, stride 2, bias false, pad 0 or [TOP, LEFT, BOTTOM,\n"
-                   "RIGHT]: H becomes (H - 1) * stride + kernel - TOP - BOTTOM; an\n"
-                   "output_padding of PyTorch is less padding at BOTTOM and RIGHT"},
+                   "RIGHT]. H becomes (H - 1) * stride + kernel - TOP - BOTTOM; for\n"
+                   "PyTorch's output_padding, subtract it from BOTTOM and RIGHT"},
           convolution_fields<ConvTranspose2dOp>, add_node<&GraphBuilder::conv_transpose2d>),
       row<BatchNormOp>(
           {.name = "batch_norm",
@@ -179,7 +179,7 @@ std::vector<OperationRow> make_rows() {
            .why_named = kHasParameters,
            .bytes = bytes_of_batch_norm,
            .moved = {0, 8},  // forward reads x twice, writes y; backward x and dy twice, writes dx
-           .help = "of a map; epsilon 1e-5, momentum 0.1 (the share of the new batch)"},
+           .help = "of a map; epsilon 1e-5, momentum 0.1 (the weight of the new batch)"},
           [](BatchNormOp& op, NodeDraft& /*node*/) {
             return Fields{{"epsilon", epsilon_field(op.epsilon)},
                           {"momentum", NumberField{&op.momentum, 0.0F, 1.0F}}};
@@ -200,7 +200,8 @@ std::vector<OperationRow> make_rows() {
           {.name = "dropout",
            .why_named = "the elements that are dropped depend on it",
            .moved = {0, 4},
-           .help = "rate 0.5, the probability of 0 in training; its name selects the elements"},
+           .help = "rate 0.5: the probability that training sets an element to 0; the\n"
+                   "node's name, as a seed, decides which elements"},
           [](DropoutOp& op, NodeDraft& /*node*/) {
             return Fields{{"rate", below_one(op.rate)}};
           },
@@ -255,26 +256,27 @@ std::vector<OperationRow> make_rows() {
           {.name = "average_pool",
            .noun = "average pooling",
            .moved = {2, 2},
-           .help = "window 2, stride 2, pad 0, one number below half the window; the mean\n"
-                   "counts the padding as zeros"},
+           .help = "window 2, stride 2, pad 0 (a number less than half of the window);\n"
+                   "average_pool counts the padding as zeros"},
           pool_fields<AveragePoolOp>, add_node<&GraphBuilder::average_pool>),
       row<GlobalAveragePoolOp>({.name = "global_average_pool",
                                 .noun = "average pooling",
                                 .moved = {2, 0},
                                 .help = "the mean of each channel: [H, W, C] to [C]"},
                                nullptr, add_node<&GraphBuilder::global_average_pool>),
-      row<FlattenOp>({.name = "flatten",
-                      .help = "[H, W, C] to [F] for a dense layer; its weights are in the order\n"
-                              "C, H, W in files, as in PyTorch; for classes take reshape"},
-                     nullptr, add_node<&GraphBuilder::flatten>),
+      row<FlattenOp>(
+          {.name = "flatten",
+           .help = "[H, W, C] to [F] in front of a dense layer. Files have the weights of this\n"
+                   "layer in the order C, H, W, as in PyTorch. In front of a loss use reshape"},
+          nullptr, add_node<&GraphBuilder::flatten>),
       row<DenseOp>(
           {.name = "dense",
            .why_named = kHasParameters,
            .multiply_adds = weight_elements,
            .bytes = weighted,
            .moved = {1, 1},
-           .help = "features, which is \"classes\" in the layer that gives the classes (for\n"
-                   "label maps: the channels of a convolution) or the numbers;\n"
+           .help = "features: a number, or \"classes\" in the output layer (for label maps\n"
+                   "that is a convolution with \"classes\" channels);\n"
                    "init he-uniform | glorot-uniform (default), bias true"},
           [](DenseOp& op, NodeDraft& node) {
             return Fields{{"features", ChannelsField{&node.channels, &node.classes_of}, true},
@@ -295,14 +297,15 @@ std::vector<OperationRow> make_rows() {
                   .moved = {0, 2},
                   .shares_line = true},
                  nullptr, add_node<&GraphBuilder::add>),
-      row<MultiplyOp>({.name = "multiply",
-                       .noun = "product",
-                       .inputs = 2,
-                       .bytes = reading_inputs,
-                       .moved = {0, 8},  // a, b and y; dy twice, a, b, and both gradients
-                       .help = "inputs: two nodes of one shape; multiply also takes a map and the\n"
-                               "factors of its channels, [C] or [1, 1, C]"},
-                      nullptr, add_node<&GraphBuilder::multiply>),
+      row<MultiplyOp>(
+          {.name = "multiply",
+           .noun = "product",
+           .inputs = 2,
+           .bytes = reading_inputs,
+           .moved = {0, 8},  // a, b and y; dy twice, a, b, and both gradients
+           .help = "inputs: two nodes of equal shapes; multiply also takes a map and one\n"
+                   "factor per channel, [C] or [1, 1, C]"},
+          nullptr, add_node<&GraphBuilder::multiply>),
       row<MatmulOp>({.name = "matmul",
                      .noun = "matrix product",
                      .inputs = 2,
@@ -318,7 +321,8 @@ std::vector<OperationRow> make_rows() {
                      .noun = "concatenation",
                      .inputs = kSeveralInputs,
                      .moved = {0, 4},
-                     .help = "inputs: two or more maps of one size, or vectors; their channels"},
+                     .help = "inputs: two or more maps of equal height and width, or vectors; the\n"
+                             "result has the channels of all"},
                     nullptr,
                     [](GraphBuilder& build, NodeDraft& node, ConcatOp& /*op*/) {
                       return build.concat(node.inputs);
@@ -326,7 +330,7 @@ std::vector<OperationRow> make_rows() {
       row<SliceOp>(
           {.name = "slice",
            .moved = {2, 2},
-           .help = "first 0, count: channels of a map, or of a vector"},
+           .help = "first 0, count: that many channels of a map or vector, from number first"},
           [](SliceOp& op, NodeDraft& node) {
             return Fields{{"first", WholeField{&op.first, 0, kMostChannels}},
                           {"count", WholeField{&node.channels, 1, kMostChannels}, true}};
@@ -368,7 +372,7 @@ std::vector<OperationRow> make_rows() {
           {.name = "reduce_mean",
            .noun = "mean",
            .moved = {2, 2},
-           .help = "axes, such as [0, 1]: the mean over them; their sides become 1"},
+           .help = "axes, such as [0, 1]: the mean over these axes, which keep the size 1"},
           [](ReduceMeanOp& op, NodeDraft& /*node*/) {
             return Fields{{"axes", AxesField{&op.axes}, true}};
           },
@@ -382,8 +386,8 @@ std::vector<OperationRow> make_rows() {
       row<ShortcutOp>(
           {.name = "shortcut",
            .moved = {0, 2},
-           .help = "channels, stride 2: every second pixel, and channels of zeros at\n"
-                   "the end"},
+           .help = "channels, stride 2: takes every second pixel, and appends channels of\n"
+                   "zeros up to this number"},
           [](ShortcutOp& op, NodeDraft& node) {
             return Fields{{"channels", ChannelsField{&node.channels, &node.classes_of}, true},
                           {"stride", WholeField{&op.stride}}};
@@ -392,11 +396,14 @@ std::vector<OperationRow> make_rows() {
             return build.shortcut(node.inputs[0], op.stride, node.channels);
           }),
       loss_row(LossKind::kSoftmaxCrossEntropy, "softmax-cross-entropy",
-               "last; the loss, of [classes], or of [H, W, classes] for label maps"),
+               "the last node: the loss for classes, of [classes], or of [H, W, classes]\n"
+               "for label maps"),
       loss_row(LossKind::kMeanSquaredError, "mean-squared-error",
-               "last; the loss of targets that are numbers, as many as \"classes\""),
+               "the last node: the loss for targets that are numbers, as many as\n"
+               "\"classes\""),
       loss_row(LossKind::kBinaryCrossEntropy, "binary-cross-entropy",
-               "last; the loss of targets from 0 to 1, of logits; predict prints\nprobabilities"),
+               "the last node: the loss for targets from 0 to 1, computed from logits;\n"
+               "predict prints probabilities"),
       {.defaults = LossOp{.kind = LossKind::kLaterStages},
        .name = "later-stages",
        .noun = "loss",

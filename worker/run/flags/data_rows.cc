@@ -64,22 +64,26 @@ FlagRules tuned_count(int count) {
 std::vector<TrainFlag> record_flags() {
   return {
       {.name = "--image-feature",
-       .help = "feature with the image, in records of tfrecord:, tfds: and otbtf:",
+       .help = "name of the record feature that contains the image, with --data tfrecord:, tfds: "
+               "or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
        .rules = {.value = "NAME", .default_text = "the data set's, or image"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--label-feature",
-       .help = "feature with the class or the label map, in the same records",
+       .help = "name of the record feature that contains the class or the label map, with --data "
+               "tfrecord:, tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
        .rules = {.value = "NAME", .default_text = "the data set's, or label"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--raw-shape",
-       .help = "shape and type (u8, u16 or f32) of the values that records of tfrecord: hold in "
-               "place of a picture",
+       .help = "shape and type (u8, u16 or f32) of the samples, if the records of --data tfrecord: "
+               "contain plain values instead of pictures",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.raw_shape; },
-       .rules = {.value = "HxWxC:TYPE", .default_text = "a picture", .example = "64x64x4:u16"},
+       .rules = {.value = "HxWxC:TYPE",
+                 .default_text = "records contain pictures",
+                 .example = "64x64x4:u16"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
   };
@@ -90,19 +94,19 @@ std::vector<TrainFlag> input_flags() {
   const InputOptions defaults;
   return {
       {.name = "--split",
-       .help = "part of the training samples that is kept for evaluations during training",
+       .help = "fraction of the training samples that is held out for evaluations during training",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.split; },
        .rules = {.value = "val=FRACTION", .default_text = "none"},
        .in_comparison = {InComparison::kRefused,
                          "variants are compared on the splits that the data have"}},
       {.name = "--augment",
-       .help = "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 "
-               "to 100 % of the area, mirror)",
+       .help = "random change of each training sample (crop-flip: pad by 4, crop, mirror; "
+               "random-resized-crop: resize a part of 8 to 100 % of the area, mirror)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.input.augment); },
        .decides_updates = true},
       {.name = "--input-threads",
-       .help = "threads that read and augment samples; auto: as many as the steps need, within the "
-               "CPUs; results do not depend on them",
+       .help = "threads that read and augment samples; auto: as many as the steps need, at most "
+               "the CPUs. Results do not depend on the number",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            read_tuned("--input-threads", text, o.input.threads, o.input.autotune.threads);
@@ -113,8 +117,8 @@ std::vector<TrainFlag> input_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--prefetch",
-       .help = "batches that are prepared ahead; auto: as many as the threads need, within the "
-               "memory",
+       .help = "batches to prepare ahead; auto: as many as the input threads need and the memory "
+               "allows",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            read_tuned("--prefetch", text, o.input.prefetch, o.input.autotune.prefetch);
@@ -139,8 +143,7 @@ std::vector<TrainFlag> data_flags() {
        .is_recorded = true,
        .in_comparison = {InComparison::kSetByCompare, kBefore}},
       {.name = "--head",
-       .help = "hidden layers before the layer that gives the classes, such as "
-               "dense:1016,dense:64",
+       .help = "hidden layers to insert before the output layer, such as dense:1016,dense:64",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            parse_head(text);
@@ -151,9 +154,9 @@ std::vector<TrainFlag> data_flags() {
        .text = [](const TrainOptions& o) { return text_unless_empty(o.network.head); },
        .is_recorded = true},
       {.name = "--normalize",
-       .help =
-           "mean and deviation that normalise the input: imagenet | none | M,M,M/S,S,S; of pixels "
-           "scaled to [0, 1], or of f32 values as they are; pretrained weights need their own",
+       .help = "mean M and standard deviation S by which each input channel is normalised: "
+               "imagenet | none | M,M,M/S,S,S. Pixels are scaled to [0, 1] first, f32 values are "
+               "not. Pretrained weights need the numbers of their training",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            parse_normalize(text);
@@ -204,10 +207,11 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.apply_exif; },
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--cache-mb",
-       .help = "size limit of the file of decoded pictures; 0: no file. Without --cache-dir the "
-               "file is in $SLURM_TMPDIR, $TMPDIR or /tmp",
+       .help = "largest size of the cache file of decoded pictures; 0: no cache. Without "
+               "--cache-dir the file is in $SLURM_TMPDIR, $TMPDIR or /tmp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.cache_mb; },
-       .rules = {.unit = "MB", .default_text = "half of the disk", .least = 0.0, .most = 1e9},
+       .rules =
+           {.unit = "MB", .default_text = "half of the free disk space", .least = 0.0, .most = 1e9},
        .text =
            [](const TrainOptions& o) {
              return o.image.cache_mb < 0 ? FlagText()
@@ -216,8 +220,9 @@ std::vector<TrainFlag> data_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--skip-bad-records",
-       .help = "damaged pictures that the whole job accepts in an epoch or an evaluation: training "
-               "reads the next good picture instead, evaluation leaves them out",
+       .help =
+           "number of damaged pictures that the whole job may meet in an epoch or an evaluation. "
+           "Training reads the next good picture instead, evaluation leaves them out",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
        .rules = {.least = 0.0, .most = 1e9},
        .is_unset_at_zero = true,

@@ -72,25 +72,26 @@ FlagText link_delay_text(const TrainOptions& o) {
 std::vector<TrainFlag> evaluation_flags() {
   return {
       {.name = "--eval-every",
-       .help = "epochs between evaluations on the test split; there is one at the end, too. 0: "
-               "never evaluate",
+       .help = "epochs between evaluations on the test split; training also ends with an "
+               "evaluation. 0: never evaluate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_epochs; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-every-steps",
-       .help = "steps between evaluations; there is one at the end, too. 0: --eval-every decides",
+       .help = "steps between evaluations; training also ends with an evaluation. 0: --eval-every "
+               "decides",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_steps; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-when",
-       .help = "time of the evaluations (due: during training; end: after it, from copies in "
-               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training)",
+       .help = "when evaluations run (due: during training; end: after training, on snapshots in "
+               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker pauses)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.loop.eval_when); },
        .in_comparison =
            {InComparison::kSetByCompare,
             "compare evaluates after training, so that evaluations take no time from it"}},
       {.name = "--metrics",
-       .help = "file of JSON lines: begin, step, eval, summary",
+       .help = "file for the results as JSON lines: begin, step, eval, summary",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.metrics; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -103,15 +104,16 @@ std::vector<TrainFlag> evaluation_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kRefused, kOneRun}},
       {.name = "--log-every",
-       .help = "steps between step lines of --metrics and points of --tensorboard",
+       .help = "steps from one line of steps in --metrics to the next, and from one point in "
+               "--tensorboard to the next",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.log_every_steps; },
        .rules = {.least = 1},
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--trace",
-       .help = "file for a Chrome trace of each replica and reader, for ui.perfetto.dev or "
-               "chrome://tracing; each of several tasks adds its rank to the name, such as "
-               "t.0.json; an earlier FILE becomes FILE.old",
+       .help = "file for a trace of replicas and input threads over time, for ui.perfetto.dev or "
+               "chrome://tracing. If a job has several tasks, each adds its rank to the name, such "
+               "as t.0.json. An earlier FILE is renamed to FILE.old",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.trace; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -128,15 +130,16 @@ std::vector<TrainFlag> evaluation_flags() {
 std::vector<TrainFlag> server_flags() {
   return {
       {.name = "--snapshot-every",
-       .help = "time between the servers' snapshots in --checkpoint-dir; a restarted server "
-               "resumes from them",
+       .help = "time between the snapshots that servers save in --checkpoint-dir; a restarted "
+               "server resumes from the last one",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.snapshot_interval; },
        .rules = {.unit = "seconds", .least = 0.1, .most = kMostSnapshotSeconds},
        .agreement = TrainFlag::Agreement::kNone,
        .needs = {kServerStrategy},
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
       {.name = "--record",
-       .help = "file that records the order of applied pushes: FILE.shard0, ...",
+       .help = "file in which each server records the order of the pushes that it applies: "
+               "FILE.shard0, FILE.shard1, ...",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.record; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -184,9 +187,10 @@ std::vector<TrainFlag> output_flags() {
                          "compare with the same --report continues by itself"}},
       {.name = "--init-from",
        .help = "checkpoint or safetensors file with the initial weights; a folder stands for its "
-               "newest checkpoint. Layers at the end that do not fit stay fresh",
+               "newest checkpoint. Dense layers at the end that the file lacks, or has in another "
+               "shape, keep the initial values of --seed",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.init_from; },
-       .rules = {.value = "FILE", .default_text = "--seed"},
+       .rules = {.value = "FILE", .default_text = "none"},
        .compared = compared_weights},
   };
   for (const auto& more : {evaluation_flags(), server_flags()}) {
@@ -198,8 +202,8 @@ std::vector<TrainFlag> output_flags() {
 std::vector<TrainFlag> fault_flags() {
   return {
       {.name = "--service-time",
-       .help = "compute delay, slept in each step, in milliseconds: constant:MS | "
-               "exponential:MS | lognormal:MS[:SIGMA]",
+       .help = "delay in milliseconds that each step sleeps, to imitate a slower machine: "
+               "constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time = parse_service_time(text, "--service-time");
@@ -210,7 +214,7 @@ std::vector<TrainFlag> fault_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--slow",
-       .help = "factor of --service-time of worker W",
+       .help = "multiply the --service-time of worker W by F",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.slow.push_back(parse_slowness(text));
@@ -225,7 +229,8 @@ std::vector<TrainFlag> fault_flags() {
                   "--service-time, which it multiplies"}},
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--pause",
-       .help = "one pause of worker W, at a time after its first step, such as at=20s,for=5s",
+       .help = "pause worker W once: `at` counts from its first step, `for` is the duration, such "
+               "as at=20s,for=5s",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.pauses.push_back(parse_pause(text));
@@ -236,8 +241,8 @@ std::vector<TrainFlag> fault_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--link-delay",
-       .help = "delay of gradients and values, one way, over TCP, such as 1ms (a number alone "
-               "is in seconds); the rendezvous and heartbeats are not delayed",
+       .help = "one-way delay of gradients and values over TCP, such as 1ms (a number alone is in "
+               "seconds); the rendezvous and heartbeats are not delayed",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.link.delay_seconds = parse_link_delay(text);
@@ -248,7 +253,8 @@ std::vector<TrainFlag> fault_flags() {
        .needs = {{has_links, ""}},
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--link-rate",
-       .help = "rate of each task's link, each way, such as 1gbit, 100mbit or 50mb (bytes)",
+       .help = "largest rate of each task's link in each direction, such as 1gbit, 100mbit or 50mb "
+               "(megabytes per second)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.link.bytes_per_second = parse_link_rate(text);

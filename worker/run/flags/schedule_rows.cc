@@ -91,32 +91,32 @@ std::vector<TrainFlag> optimizer_flags() {
                  .example = "0.001"},
        .decides_updates = true},
       {.name = "--momentum",
-       .help = "momentum of --optimizer momentum",
+       .help = "momentum coefficient of --optimizer momentum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.momentum; },
        .needs = {kMomentum},
        .decides_updates = true},
       {.name = "--nesterov",
-       .help = "Nesterov's form of --optimizer momentum",
+       .help = "use Nesterov's momentum, with --optimizer momentum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.nesterov; },
        .needs = {kMomentum},
        .decides_updates = true},
       {.name = "--weight-decay",
-       .help = "weight decay: X times the weights is added to the gradient; adamw subtracts it "
-               "from the weights",
+       .help = "weight decay: adds X times the weights to the gradient; adamw instead subtracts "
+               "learning rate * X * weights from the weights",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; },
        .decides_updates = true},
       {.name = "--beta1",
-       .help = "decay of the first moment, with adam and adamw",
+       .help = "decay rate of the first moment, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta1; },
        .needs = {kAdam},
        .decides_updates = true},
       {.name = "--beta2",
-       .help = "decay of the second moment, with adam and adamw",
+       .help = "decay rate of the second moment, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta2; },
        .needs = {kAdam},
        .decides_updates = true},
       {.name = "--epsilon",
-       .help = "term of the denominator, with adam and adamw",
+       .help = "small number added to the denominator, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.epsilon; },
        .needs = {kAdam},
        .decides_updates = true},
@@ -134,7 +134,8 @@ std::vector<TrainFlag> optimizer_flags() {
        .needs = {kSteps},
        .decides_updates = true},
       {.name = "--lr-factor",
-       .help = "factor of the learning rate at each milestone; with --lr-schedule step",
+       .help =
+           "factor that multiplies the learning rate at each milestone; with --lr-schedule step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.factor; },
        .rules = {.above = 0.0, .example = "0.1"},
        .needs = {kSteps},
@@ -145,8 +146,8 @@ std::vector<TrainFlag> optimizer_flags() {
        .rules = {.least = 0.0},
        .decides_updates = true},
       {.name = "--learning-rate-scale",
-       .help = "factor of --learning-rate (linear: global batch / reference batch; sqrt: its "
-               "square root; inverse-workers: 1 / workers)",
+       .help = "factor that multiplies --learning-rate (linear: global batch / reference batch; "
+               "sqrt: square root of that ratio; inverse-workers: 1 / workers)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); },
        .decides_updates = true},
       {.name = "--reference-batch-size",
@@ -164,14 +165,14 @@ std::vector<TrainFlag> optimizer_flags() {
 std::vector<TrainFlag> schedule_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--epochs",
-       .help = "passes over the data; samples that remain after the last full batch are not "
-               "trained. A batch belongs to all synchronous replicas together",
+       .help = "passes over the data. Samples at the end of a pass that do not fill a batch are "
+               "not trained; synchronous replicas share a batch",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
        .rules = {.least = 1, .most = kMostEpochs},
        .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
        .in_comparison = {InComparison::kSetByCompare, "give it before the --"}},
       {.name = "--steps",
-       .help = "updates, in place of --epochs",
+       .help = "number of updates to train, in place of --epochs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_steps; },
        .rules = {.default_text = "--epochs decides",
                  .least = 1,
@@ -180,8 +181,8 @@ std::vector<TrainFlag> schedule_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "give --budget updates --updates N before the --"}},
       {.name = "--max-seconds",
-       .help = "limit of the training time; the run is then complete. A restarted process starts "
-               "counting again",
+       .help =
+           "training time after which the run is complete; a restarted process counts from zero",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.max_seconds; },
        .rules = {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"},
        .is_unset_at_zero = true,
@@ -211,7 +212,8 @@ std::vector<TrainFlag> schedule_flags() {
 std::vector<TrainFlag> practice_flags() {
   return {
       {.name = "--label-smoothing",
-       .help = "part of each label that is spread over all classes, in training only",
+       .help = "part of the probability of each label that is spread over all classes, in training "
+               "only",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.label_smoothing; },
        .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
        .decides_updates = true},
@@ -235,17 +237,17 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRealOnly, kRealClock}},
       {.name = "--ema",
-       .help = "decay of an exponential moving average of the weights, at most (1 + n) / (10 + n) "
-               "at update n; evaluations use the average and checkpoints contain it; running "
-               "statistics are not averaged",
+       .help = "decay of an exponential moving average of the weights; at update n it is at most "
+               "(1 + n) / (10 + n). Evaluations use the average, and checkpoints contain it. "
+               "Running statistics of batch norm are not averaged",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.average_decay; },
        .rules = {.default_text = "none", .above = 0.0, .example = "0.999"},
        .is_unset_at_zero = true,
        .decides_updates = true,
        .in_comparison = {InComparison::kRealOnly, kRealClock}},
       {.name = "--stop-at",
-       .help = "result of an evaluation that ends training, such as accuracy=0.97, loss=0.1, "
-               "mae=0.5 or mean_iou=0.9 (of label maps)",
+       .help = "end training when an evaluation reaches this result, such as accuracy=0.97, "
+               "loss=0.1, mae=0.5 or mean_iou=0.9 (for label maps)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.loop.rules.stop_at = parse_stop_at(text); };
        },
@@ -254,9 +256,9 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--early-stop",
-       .help = "end training after a number of evaluations without a better result, such as "
-               "metric=val_loss,patience=3; patience=1 by default; a result is better by more than "
-               "min-delta=D",
+       .help = "end training after `patience` evaluations (1 unless given) without a better "
+               "result, such as metric=val_loss,patience=3. With min-delta=D, a better result "
+               "differs by more than D",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.loop.rules.early_stop = parse_early_stop(text); };
        },
@@ -265,8 +267,9 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--reduce-on-plateau",
-       .help = "multiply the learning rate by a factor after a number of evaluations without a "
-               "better result, such as factor=0.1,patience=2; metric=loss,patience=1 by default",
+       .help =
+           "multiply the learning rate by `factor` after `patience` evaluations without a better "
+           "result, such as factor=0.1,patience=2; metric=loss and patience=1 unless given",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.rules.reduce_on_plateau = parse_reduce_on_plateau(text);
@@ -278,9 +281,9 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--keep-best",
-       .help =
-           "write a checkpoint at each evaluation, and always keep the best, by the metric of "
-           "--early-stop or --stop-at, else by accuracy (mean IoU of label maps, mae of numbers)",
+       .help = "write a checkpoint at each evaluation, and always keep the best one. The metric of "
+               "--early-stop or --stop-at decides, else accuracy (mean IoU for label maps, mae for "
+               "targets that are numbers)",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.rules.keeps_best; },
        .needs = {kEvaluates, kEvaluatesWhenDue, kCheckpointDir},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},

@@ -100,8 +100,8 @@ std::vector<TrainFlag> strategy_flags() {
        .rules = {.choices = strategy_names()},
        .in_comparison = {InComparison::kSetByCompare, "name it in --strategies"}},
       {.name = "--devices",
-       .help = "devices of the replicas: cpu | cuda (the GPUs of this task) | cuda:0,cuda:1 "
-               "(divided among its replicas)",
+       .help = "devices of the replicas: cpu | cuda (all GPUs of this task) | cuda:0,cuda:1 (these "
+               "GPUs, divided among the replicas)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { read_devices(text, o); };
        },
@@ -114,33 +114,36 @@ std::vector<TrainFlag> strategy_flags() {
             "with --clock real",
             has_gpu}},
       {.name = "--precision",
-       .help = "type of activations (bf16 and fp16 require cuda; parameters stay f32)",
+       .help = "number type of the activations; parameters stay f32 (bf16 and fp16 require "
+               "--devices cuda)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.precision); },
        .in_comparison = {InComparison::kNeutral}},  // f32; others require --devices cuda
       {.name = "--replicas",
        .help = "copies of the network in this process; they share its CPUs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.replicas; },
-       .rules = {.default_text = "1; mirrored and central-storage on GPUs: one for each",
+       .rules = {.default_text = "1; with mirrored or central-storage on GPUs, one per GPU",
                  .least = 1,
                  .most = kMostReplicas},
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kWorkers}},
       {.name = "--stages",
-       .help =
-           "number of parts that --strategy pipeline cuts the network into, of about equal work; "
-           "each has its own CPUs. --accumulate N gives them N micro-batches to keep them busy",
+       .help = "number of stages, parts of about equal work, that --strategy pipeline cuts the "
+               "network into. Each stage has its own CPUs; add --accumulate N, so that N "
+               "micro-batches keep the stages busy",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.stages; },
-       .rules = {.default_text = "2; of a job of several tasks: one for each",
+       .rules = {.default_text = "2; in a job of several tasks, one stage per task",
                  .least = 1,
                  .most = kMostReplicas},
        .needs = {kStages},
        .in_comparison = {InComparison::kSetByCompare,
                          "the workers of a pipeline are its stages: give --workers before the --"}},
       {.name = "--cut",
-       .help = "nodes that --strategy pipeline cuts the network behind; syncopate network marks "
-               "possible nodes",
+       .help = "nodes after which --strategy pipeline cuts the network; `syncopate network` marks "
+               "the possible nodes",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.cut; },
-       .rules = {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','},
+       .rules = {.value = "NODE,...",
+                 .default_text = "nodes that give stages of equal work",
+                 .separator = ','},
        .needs = {kStages}},
       {.name = "--share-devices",
        .help = "allow more replicas than CPUs, and several tasks on one GPU",
@@ -148,7 +151,8 @@ std::vector<TrainFlag> strategy_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--threads",
-       .help = "compute threads per replica; two runs are bit-equal only with equal numbers",
+       .help = "compute threads per replica; two runs give the same bits only with the same number "
+               "of threads",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.lanes; },
        .rules = {.default_text = "the CPUs, at most the CPU quota, divided among the replicas",
                  .least = 1,
@@ -170,8 +174,8 @@ std::vector<TrainFlag> strategy_flags() {
             "--clock real",
             sums_otherwise}},
       {.name = "--transport",
-       .help = "transport of the ring and of servers (auto: shared memory on one host, else "
-               "tcp)",
+       .help = "transport of the ring all-reduce and of parameter servers (auto: shared memory on "
+               "one host, else tcp)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.transport); },
        .needs = {{[](const TrainOptions& o) {
                     return has_links(o) || o.strategy.transport == Transport::kAuto;
@@ -179,14 +183,15 @@ std::vector<TrainFlag> strategy_flags() {
                   ""}},
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--bucket-mb",
-       .help = "size of a bucket of gradients, in MiB",
+       .help = "size in MiB of a bucket, a slice of the gradients that is sent at once",
        .field = [](TrainOptions& o) -> FlagTarget {
          return ScaledTarget{&o.strategy.bucket_bytes, std::int64_t{1} << 20};
        },
        .rules = {.value = "MIB", .least = 1, .most = kMostBucketMib},
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--batch-norm",
-       .help = "samples in the batch statistics (local: one replica's; sync: the global batch)",
+       .help = "samples from which batch norm computes its statistics (local: the replica's own "
+               "batch; sync: the global batch)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.batch_norm); },
        .needs = {{[](const TrainOptions& o) {
                     return !has_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
@@ -199,7 +204,8 @@ std::vector<TrainFlag> strategy_flags() {
             "compare with --clock real",
             shares_statistics}},
       {.name = "--deterministic",
-       .help = "make runs on GPUs bit-equal; synchronous runs on the CPU always are",
+       .help =
+           "make repeated runs on GPUs give the same bits, as synchronous runs on CPUs always do",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.deterministic; },
        .agreement = TrainFlag::Agreement::kNone,
        .needs = {{[](const TrainOptions& o) { return is_synchronous(o.strategy.consistency); },
@@ -219,13 +225,13 @@ std::vector<TrainFlag> cluster_flags() {
       {.name = "--rendezvous-timeout",
        .help = "time to wait for the other tasks at the start",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.rendezvous_timeout; },
-       .rules = timeout("120, under launch 60; with servers on GPUs 300"),
+       .rules = timeout("120; under launch 60; on GPUs with servers 300"),
        .is_unset_at_zero = true,
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--peer-timeout",
-       .help = "time from the death of a task to the end of the job; up to three times "
-               "longer while tasks start on other machines",
+       .help = "time from the death of a task to the end of the job; up to three times as long "
+               "while tasks start on other machines",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.peer_timeout; },
        .rules = timeout("15, on one machine 5"),
        .is_unset_at_zero = true,
@@ -237,7 +243,8 @@ std::vector<TrainFlag> cluster_flags() {
 std::vector<TrainFlag> consistency_flags() {
   return {
       {.name = "--consistency",
-       .help = "consistency rule of shared variables",
+       .help = "rule by which workers wait for each other (async: they never wait; ssp: the "
+               "fastest waits at --max-staleness; sync: all wait for every update)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.consistency);
        },
@@ -267,8 +274,8 @@ std::vector<TrainFlag> consistency_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "give it in --strategies, as in parameter-server:sync+backup:1"}},
       {.name = "--staleness-rule",
-       .help = "treatment of stale gradients, with --consistency async and ssp (inverse: rate / "
-               "staleness; dc: delay compensation)",
+       .help = "correction of stale gradients, with --consistency async and ssp (inverse: learning "
+               "rate divided by staleness; dc: delay compensation)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.staleness_rule);
        },
@@ -277,8 +284,8 @@ std::vector<TrainFlag> consistency_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "give it in --strategies, as in parameter-server:async+inverse"}},
       {.name = "--compress",
-       .help = "compression of pushes, with error feedback: none | bf16 (rounds the values that "
-               "workers compute with, too) | topk:FRACTION",
+       .help = "compression of the gradients that workers push, with error feedback: none | bf16 "
+               "(also rounds the values that workers compute with) | topk:FRACTION",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.parameter_server.compression = ps::parse_compression(text, "--compress");
