@@ -99,7 +99,7 @@ struct WorkerMetrics {
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
   // Steps that were skipped because fp16 gradients were not finite; nullopt if losses are not
-  // scaled.
+  // scaled, and for synchronous workers.
   std::optional<std::int64_t> skipped_steps = {};
 };
 

@@ -61,7 +61,8 @@ class EventFile {
 };
 
 // The role of a writer of a job's curves. A synchronous job has one writer. In an asynchronous job
-// each worker has a writer, and one worker at a time reports.
+// each worker has a writer, and one worker at a time reports; the first worker also writes the step
+// at which the run begins.
 enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 
 // Makes a writer of the curves of a run. folder/train has the curves of training: loss, accuracy
@@ -69,9 +70,10 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 // asynchronous workers. folder/validation and folder/test have loss and accuracy of evaluations,
 // and the picture of add_confusion_image(). Files are created when their first event is written. A
 // writer of role kOnly creates the file in folder/train at once, so that a folder that cannot be
-// written ends a run before it trains. It also calls claim_curves() for its run; the other roles do
-// so with their first event. A run that begins in a folder with curves replaces their values from
-// its first step on. Throws what EventFile::open() and claim_curves() throw.
+// written ends a run before it trains. It also claims the folder for its run, see claim_curves();
+// writers of the other roles share this claim from their first event on. A run that begins in a
+// folder with curves replaces their values from its first step on. Throws what EventFile::open()
+// and claim_curves() throw.
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 

@@ -1,7 +1,7 @@
 // A ring of batches between reader threads and one consumer. Each reader fills a slot with one
 // batch, and the consumer takes the batches in order. The sequence therefore does not depend on the
-// speed or the number of readers, which may change while the ring runs. A mutex is locked once per
-// batch; idle threads sleep.
+// speed or the number of readers, which may change while the ring runs. A mutex is locked a few
+// times per batch, never per sample; idle threads sleep.
 #pragma once
 
 #include <atomic>
