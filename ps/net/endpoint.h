@@ -50,10 +50,11 @@ std::string loopback_address();
 
 // Returns the endpoint at which this machine should listen if other tasks connect to it as `host`.
 // Usually this is the address of `host`. The returned host is "", which means every interface, if
-// other tasks may use an address that this machine does not know. There are four such cases: `host`
-// is a name with several addresses, a name with a loopback address (such as the machine's own name
-// in /etc/hosts), a name without an address, or an address that this machine does not have (because
-// of address translation).
+// other tasks may use an address that this machine does not know. This is so if `host` is
+// - a name with several addresses,
+// - a name with a loopback address, such as the machine's own name in /etc/hosts,
+// - a name without an address, or
+// - an address that this machine does not have, because of address translation.
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 
 // Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.

@@ -43,9 +43,9 @@ struct ResolverRow {
 std::span<const ResolverRow> resolvers() noexcept;
 
 // Returns the cluster as described by the first complete source (flags or a launcher's variables).
-// Adds a note for each later source. If the first source does not say the place of this task on its
-// host, the place is taken from a later source that agrees on the task's index and the size of the
-// job. Throws UsageError if
+// Adds a note for each later source. The first source may not say the place of this task on its
+// host. The place then comes from a later source with the same index of the task and the same size
+// of the job. Throws UsageError if
 // - a source before the first complete source is wrong,
 // - the chosen source is not the flags and says that the job has one task, and another complete
 //   source says that it has several tasks (each task would train alone),
