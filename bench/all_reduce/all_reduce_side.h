@@ -1,6 +1,6 @@
-// Measures one call of an all-reduce library with the inputs, the common start, the clock and the
-// check that all sides of `syncopate-bench all-reduce` share. Our side and the peers (bench/peers)
-// are both built from this file.
+// Measures the calls of an all-reduce library. All sides of `syncopate-bench all-reduce`, this
+// program and the peers (bench/peers), use this file, so that inputs, common start, clock and check
+// are equal.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,27 @@
 
 namespace syncopate::bench {
 
-// One rank's access to a library's all-reduce. Every rank makes the same calls in the same order.
-// One thread only.
+// The all-reduce of a library, for one rank. Every rank makes the same calls in the same order. One
+// thread only.
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  // Returns the names of the available algorithms. If there are several, serve_all_reduce chooses
+  // Returns the names of the library's algorithms. If there are several, serve_all_reduce() finds
   // the fastest for each size before it measures.
   virtual std::vector<std::string> algorithms() const = 0;
-  // Does all setup for a size before its first call, such as allocation. `elements` counts f32.
+  // Prepares for tensors of `elements` f32, for example allocates memory. Called before the first
+  // all_reduce() of a size.
   virtual void prepare(std::size_t algorithm, std::int64_t elements) = 0;
-  virtual std::span<float> input() = 0;         // the tensor to fill, of the prepared size
+  virtual std::span<float> input() = 0;         // returns the tensor of the prepared size to fill
   virtual void all_reduce() = 0;                // blocks until the sum is complete
-  virtual std::span<const float> result() = 0;  // Returns the sum over all ranks.
+  virtual std::span<const float> result() = 0;  // returns the sum over all ranks
 };
 
-// Rank 0 prints {"event": "ready", ...} with `description`. All ranks then serve the command `run
-// BYTES ITERATIONS`. Rank 0 answers {"event": "steps", "seconds": [...], "algorithm": ...}; each
-// time is the slowest rank's. The inputs are rewritten before every call and the result is checked
-// after the last. Returns at `quit` or at the end of the input. Throws PeerError for a wrong sum or
-// a lost rank, UsageError for an unknown command.
+// Runs one rank of a side. Rank 0 prints {"event": "ready", ...} with `description`. All ranks then
+// serve the command `run BYTES ITERATIONS`. Rank 0 answers {"event": "steps", "seconds": [...],
+// "algorithm": ...} with the time of the slowest rank in each call. The inputs are rewritten before
+// every call, and the result of the last call is checked. Returns at `quit` or at the end of the
+// input. Throws PeerError for a wrong sum or a lost rank, and UsageError for an unknown command.
 void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description);
 
 }  // namespace syncopate::bench

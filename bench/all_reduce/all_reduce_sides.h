@@ -10,12 +10,12 @@
 namespace syncopate::bench {
 
 struct AllReduceSides {
-  std::vector<ContestSide> sides;   // This program's all-reduce comes first.
-  std::vector<std::string> absent;  // One line per peer that is not built and was not requested.
+  std::vector<ContestSide> sides;   // the all-reduce of this program comes first
+  std::vector<std::string> absent;  // one line per peer that is not built and was not requested
 };
 
-// Finds what is measured: this program's all-reduce, once per transport, and other libraries.
-// `largest_bytes` is the largest of all sizes. Throws UsageError for an unknown transport or
+// Finds the sides to measure: this program's all-reduce, once per transport, and other libraries.
+// largest_bytes: the largest size to measure. Throws UsageError for an unknown transport or
 // library, and for a requested library that is missing.
 AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes);
 

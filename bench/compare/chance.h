@@ -1,4 +1,4 @@
-// How accurate a guess is on the data of a comparison; accuracies are judged against it.
+// Computes the accuracy of a guess on the data of a comparison, with which accuracies are compared.
 #pragma once
 
 #include "bench/compare/report/comparison.h"

@@ -1,6 +1,6 @@
 // A cluster as a comparison describes it: how long steps take, which workers are slow, paused,
-// killed or late, and what the links are like. `compare` has one for all of its variants;
-// --clusters names several.
+// killed or late, and the speed of the links. `compare` has one cluster for all variants, or
+// several by --clusters.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 namespace syncopate::bench {
 
 struct Cluster {
-  std::string name{};  // of --clusters, such as "slow-link"; "" for the command line's
+  std::string name{};  // a name of --clusters, such as "slow-link"; "" without --clusters
   FaultInjection faults{};
-  std::vector<std::string> flags{};  // the faults as flags of compare, each with its value
+  std::vector<std::string> flags{};  // `faults` as flags of compare, each with its value
 };
 
-// The flags of compare that describe a cluster, as text.
+// The values of the flags of compare that describe a cluster.
 struct ClusterFlags {
   std::string service_time;
   std::vector<std::string> slow;
@@ -28,21 +28,21 @@ struct ClusterFlags {
   std::string link_rate;
 };
 
-// Adds what the flags say to the cluster. A service time takes the place of an earlier one. Throws
+// Adds the faults of these flags to the cluster. A service time replaces an earlier one. Throws
 // UsageError for a wrong value.
 void add_flags(Cluster& cluster, const ClusterFlags& flags);
 
-// Returns the value of --slow that --slow-worker 4x stands for: the last of the workers. Throws
-// UsageError for another form of factor.
+// Returns the value of --slow for a --slow-worker such as "4x": the last worker is slower by this
+// factor. Throws UsageError for a factor in another form.
 std::string slow_worker(const std::string& factor, int workers);
 
-// Returns the clusters that the words of --clusters stand for: equal, jitter, slow-worker,
-// slow-link, or a name of one's own with flags in braces, such as 'mine{slow-worker=4x}'. A named
-// cluster is a ratio: its step times are multiples of step_milliseconds. Throws UsageError.
+// Returns the clusters of the words of --clusters. A word is equal, jitter, slow-worker, slow-link,
+// or another name with flags in braces, such as 'mine{slow-worker=4x}'. The step times of the four
+// named clusters are multiples of step_milliseconds. Throws UsageError for a wrong word.
 std::vector<Cluster> parse_clusters(const std::vector<std::string>& words, int workers,
                                     double step_milliseconds);
 
-// Returns the help of --clusters: the named clusters.
+// Returns the part of --help that describes the named clusters.
 std::string describe_clusters();
 
 }  // namespace syncopate::bench

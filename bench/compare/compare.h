@@ -1,4 +1,4 @@
-// A comparison from its first run to its report.
+// Runs a comparison, from its first run to its report.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,18 @@
 
 namespace syncopate::bench {
 
-// Trains the runs that the folder of the report does not have yet, one after the other (under the
-// virtual clock several at once), and writes the report. A run that fails becomes a note in its
-// row. A real run during which other processes took much of the CPUs is trained again once, if the
-// machine is quiet at the end. Throws UsageError, FileError, and std::runtime_error if every run
-// failed or if a signal stopped it; the same command continues with the missing runs.
+// Trains the runs that the folder of the report does not have yet, and writes the report. Real runs
+// are trained one after the other; under the virtual clock, several are trained at once. A run that
+// fails becomes a note in its row. If other processes took much CPU time during a real run, it is
+// trained once more, if the machine is quiet at the end. Throws UsageError, FileError. Throws
+// std::runtime_error if every run failed or a signal stopped the comparison; the same command then
+// continues with the missing runs.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 
 // Replays the job that `train --record record` recorded on options.data, and prints the result.
-// Throws UsageError if there is no such record, and what replay_order (virtual/replay.h) throws.
+// Throws UsageError if there is no such record, and what replay_order() (virtual_clock/replay.h)
+// throws.
 void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

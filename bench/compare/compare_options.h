@@ -14,8 +14,9 @@
 namespace syncopate::bench {
 
 enum class Clock : std::uint8_t {
-  kReal,     // processes on this machine, started by syncopate launch
-  kVirtual,  // simulated time; equal numbers on one instruction set and version of oneDNN
+  kReal,  // processes on this machine, started by syncopate launch
+  // Simulated time. Results are equal on all machines with the same instruction set and oneDNN.
+  kVirtual,
 };
 
 enum class Budget : std::uint8_t {
@@ -27,7 +28,7 @@ enum class Budget : std::uint8_t {
 // How long a training step takes on a cluster of --clusters.
 struct StepTime {
   double milliseconds = 1.0;
-  bool is_measured = false;  // on this machine, by --step-time measure
+  bool is_measured = false;  // by --step-time measure on this machine
 };
 
 struct CompareOptions {
@@ -36,7 +37,7 @@ struct CompareOptions {
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
   std::vector<std::string> notes;     // remarks for the user before the first run
   int seeds = 5;                      // runs of each variant
-  int first_seed = 1;                 // they have seeds first_seed .. first_seed + seeds - 1
+  int first_seed = 1;                 // seeds are first_seed .. first_seed + seeds - 1
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;
   std::int64_t epochs = 2;
@@ -45,22 +46,23 @@ struct CompareOptions {
   std::int64_t batch_size_per_replica = 32;
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for every run
+  SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for all runs
   std::optional<double> target_accuracy{};  // empty: derived from the runs (report/comparison.h)
-  int evaluations = 20;           // evaluations per run; with kSeconds, per `epochs` epochs
-  Cluster cluster;                // what the variants run on
-  std::vector<Cluster> clusters;  // of --clusters: the variants run on each of them instead
-  std::vector<std::string> cluster_words;  // of --clusters; `clusters` is made from them
-  StepTime step_time;  // of the clusters; if it is measured, the time is not known at first
-  // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... (with
-  // clusters: map, map-2, ...) that is free or has this comparison, interrupted.
+  int evaluations = 20;                     // per run; with kSeconds, per `epochs` epochs
+  Cluster cluster;                          // the cluster of all runs; unused with `clusters`
+  std::vector<Cluster> clusters;            // of --clusters; all variants run on each of them
+  std::vector<std::string> cluster_words;  // the words of --clusters, from which `clusters` is made
+  StepTime step_time;                      // of `clusters`; if is_measured, set by with_step_time()
+  // The folder of the report. If empty, the report is in the first of the folders comparison,
+  // comparison-2, ... (with clusters: map, map-2, ...) that is new or has this comparison with
+  // missing runs.
   std::filesystem::path report;
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;
-  int jobs = 1;          // number of virtual runs at once
-  bool replace = false;  // whether to remove runs of another comparison
+  int jobs = 1;          // number of virtual runs that are trained at once
+  bool replace = false;  // whether runs of another comparison are removed
   bool show_progress = true;
-  bool explains = false;  // whether to print all claims, warnings and conditions
+  bool explains = false;  // whether all claims, warnings and conditions are printed
 };
 
 }  // namespace syncopate::bench

@@ -1,6 +1,6 @@
-// The description of a comparison in its folder. The first line of each run's file has the
-// conditions of the run and of its comparison; DIR/comparison.json is made from these lines, and is
-// made again from them when it is lost. A folder has one comparison, which may gain runs.
+// The description of a comparison in its folder. The first line of each run's file describes the
+// run and its comparison. DIR/comparison.json is made from these lines, and can be made from them
+// again if it is lost. A folder has one comparison, to which runs may be added.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace syncopate::bench {
 
-// The parts of comparison.json that the options do not have.
+// The contents of comparison.json that do not follow from the options.
 struct ComparisonFacts {
   std::string command;  // command line of the comparison
   Machine machine;      // machine of this process
@@ -30,10 +30,10 @@ struct RunHead {
   std::string line;  // a JSON object
 };
 
-// Returns in words why the comparison `planned` cannot use the folder. Either the runs in the
-// folder have another model, data set, target accuracy, budget, clock, fault injection or flag, or
-// `planned` leaves some of them out. In a folder without runs, comparison.json is compared. "" if
-// the folder has neither, or if `planned` continues its comparison.
+// Returns a text that says why the comparison with the runs `planned` cannot use the folder; "" if
+// it can. It cannot if a run in the folder has another model, data set, target accuracy, budget,
+// clock, fault injection or flag, or is not one of `planned`. If the folder has no runs, its
+// comparison.json is compared instead.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
 // The runs that are planned for a folder.
@@ -42,27 +42,28 @@ struct PlannedFolder {
   std::vector<RunHead> runs;
 };
 
-// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new or has the comparisons
-// `planned` with missing or failed runs. The plan may depend on the folder.
+// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or that has the
+// comparisons `planned` with missing or failed runs. In the second form, the planned runs may
+// depend on the folder.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
                                       const std::vector<PlannedFolder>& planned);
 std::filesystem::path numbered_folder(
     const std::filesystem::path& base,
     const std::function<std::vector<PlannedFolder>(const std::filesystem::path&)>& planned);
 
-// Removes the files of the comparison or of the map in the folder: runs, descriptions and pages.
+// Removes the files of the comparison or the map in the folder: runs, descriptions and pages.
 void remove_comparison(const std::filesystem::path& dir);
 
 // Writes DIR/comparison.json for the planned runs. Throws FileError.
 void write_comparison_file(const std::filesystem::path& dir, const std::vector<RunHead>& planned,
                            const ComparisonFacts& facts);
 
-// Makes comparison.json from the files of the runs if it is missing, and prints what they do not
-// say. Prints the names of runs that an existing comparison.json leaves out. Throws FileError if
-// the runs are of several comparisons.
+// If comparison.json is missing, makes it from the files of the runs, and prints which information
+// these files lack. If comparison.json exists, prints how many runs in the folder it does not name.
+// Throws FileError if the runs belong to different comparisons.
 void restore_comparison_file(const std::filesystem::path& dir, std::ostream& out);
 
-// Returns the description of a machine, as comparison.json and the files of real runs have it.
+// Returns the JSON description of a machine for comparison.json and the files of real runs.
 nlohmann::ordered_json machine_json(const Machine& machine);
 
 }  // namespace syncopate::bench

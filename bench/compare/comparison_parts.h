@@ -1,4 +1,5 @@
-// The parts of a comparison, one for each cluster, with their planned runs. compare() trains them.
+// The parts of a comparison. Each part has the planned runs on one cluster. compare() trains the
+// runs.
 #pragma once
 
 #include <filesystem>
@@ -12,30 +13,33 @@
 
 namespace syncopate::bench {
 
-// The runs on one cluster, and their folder.
+// The runs on one cluster, and their files.
 struct ComparisonPart {
   CompareOptions options;
   std::vector<RunSpec> runs;
   std::vector<RunHead> heads;
-  std::unique_ptr<RunFiles> files;  // set when the training begins
+  std::unique_ptr<RunFiles> files;  // null until training begins
 };
 
-// Returns one part for each of --clusters, or one for the only cluster. Throws UsageError if no run
-// can be trained, or if the network does not fit the data or cannot be cut into the stages.
+// Returns one part for each cluster of --clusters; without --clusters, one part. Throws UsageError
+// if no run can be trained, if the network does not fit the data, or if the network cannot be cut
+// into the stages.
 std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSplits& data,
                                      const Chance& chance);
 
 std::vector<PlannedFolder> folders_of(const std::vector<ComparisonPart>& parts);
 
-// Returns the options of the runs that can be trained on the shared data.
+// Returns the train options of the runs that can be trained and that read the data that the runs
+// share (has_own_data).
 std::vector<TrainOptions> options_on_shared_data(const std::vector<RunSpec>& runs);
 
-// Returns --report, or the folder that the comparison takes without it.
+// Returns the folder of the report: --report if it is given, otherwise a numbered folder.
 std::filesystem::path report_folder(const CompareOptions& options,
                                     const std::vector<ComparisonPart>& parts);
 
-// Returns the options with the step time of --step-time measure. If the comparison goes on in a
-// folder, its step time is taken, so that all runs fit together; otherwise it is measured.
+// For --step-time measure: returns the options with a step time and the clusters that follow from
+// it. If the comparison continues in a folder, this is the step time of the folder, so that all
+// runs fit together. Otherwise the step time is measured. Returns other options unchanged.
 CompareOptions with_step_time(CompareOptions options, const DataSplits& data);
 
 }  // namespace syncopate::bench

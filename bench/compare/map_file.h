@@ -1,5 +1,5 @@
-// The folder of a map: DIR/CLUSTER is the folder of the comparison on one cluster, and DIR/map.json
-// names the clusters in their order and says how long a step takes on them.
+// The folder of a map. DIR/CLUSTER is the folder of the comparison on one cluster. DIR/map.json has
+// the names of the clusters, in order, and their step time.
 #pragma once
 
 #include <filesystem>
@@ -19,15 +19,15 @@ bool has_map(const std::filesystem::path& dir);
 // Returns the names of the clusters of the map in the folder. Throws FileError.
 std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 
-// Returns the step time of the map in the folder; empty if there is no map, or if the map does not
-// say it.
+// Returns the step time of the map in the folder; nullopt if there is no map, or if map.json has no
+// step time.
 std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 
 class MapFile {
  public:
-  // Makes the folder and locks it for the lifetime of this object. Throws FileError, and UsageError
-  // if another process has locked it, or if the folder has another comparison, other clusters or
-  // another step time; with `replace` these are removed instead.
+  // Makes the folder and locks it for the lifetime of this object. Throws FileError. Throws
+  // UsageError if another process has locked the folder. Throws UsageError, too, if the folder has
+  // another comparison, other clusters or another step time; with `replace`, removes them instead.
   MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned,
           const StepTime& step_time, bool replace);
 

@@ -1,5 +1,5 @@
-// --step-time of compare: the time of a training step on the clusters of a map, as given or as
-// measured on this machine.
+// Implements --step-time of `compare`: the time of a training step on the clusters of a map, either
+// given or measured on this machine.
 #pragma once
 
 #include "bench/compare/compare_options.h"
@@ -7,16 +7,16 @@
 
 namespace syncopate::bench {
 
-// Describes the clusters of --clusters with this time of a step. Throws UsageError for a wrong
-// word.
+// Sets options.clusters to the clusters of --clusters with this step time. Throws UsageError for a
+// wrong word.
 void set_step_time(CompareOptions& options, double milliseconds);
 
-// Returns the time that two measurements of a step agree on, in milliseconds: their geometric mean,
-// rounded to three digits. Throws UsageError if they differ by more than 10 %.
+// Combines two measurements of a step to one time in milliseconds: their geometric mean, rounded to
+// three digits. Throws UsageError if the measurements differ by more than 10 %.
 double agreed_step_time(double first_milliseconds, double second_milliseconds);
 
-// Measures a step of the network and the batch of the comparison twice, for a second each. Throws
-// UsageError as agreed_step_time() and calibrate_step() do, DivergenceError.
+// Measures a step with the network and the batch size of the comparison twice, for a second each,
+// and returns agreed_step_time(). Throws what agreed_step_time() and calibrate_step() throw.
 double measure_step_time(const CompareOptions& options, const DataSplits& data);
 
 }  // namespace syncopate::bench

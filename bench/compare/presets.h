@@ -1,5 +1,5 @@
-// Presets, which are comparisons with a name: they reproduce known results about synchronous and
-// asynchronous training.
+// Presets are named comparisons that reproduce known results about synchronous and asynchronous
+// training.
 #pragma once
 
 #include <array>
@@ -12,13 +12,15 @@
 
 namespace syncopate::bench {
 
-// The default of compare's --strategies: one of each kind, because each more row costs seeds. The
-// other strategies would get the same weights as multi-worker-mirrored, bit for bit.
+// The default of compare's --strategies: one strategy of each kind, because with more rows, a claim
+// needs more seeds. The other strategies would get the same weights as multi-worker-mirrored, bit
+// for bit.
 inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
                                                 "parameter-server:sync+backup:1",
                                                 "parameter-server:ssp:3", "parameter-server:async"};
 
-// The default of plan's --strategies, which trains nothing.
+// The default of --strategies of `plan`, where additional rows cost little because nothing is
+// trained.
 inline constexpr std::array kEveryStrategy = {"one-device",
                                               "mirrored",
                                               "multi-worker-mirrored",
@@ -30,8 +32,8 @@ inline constexpr std::array kEveryStrategy = {"one-device",
 struct PresetRow {
   std::string_view name;
   std::string_view help;
-  // The --data that the target accuracy holds for: "digits", the default, or "cifar10:DIR", which
-  // the user must give. With other data, the target is derived.
+  // The value of --data for which the preset's target accuracy is valid: "digits", the default, or
+  // "cifar10:DIR", which the user must give. With other data, the target is derived from the runs.
   std::string_view data;
   // Sets the variants, the compute delays and the other options of the preset's experiment.
   void (*apply)(CompareOptions& options);
@@ -39,22 +41,22 @@ struct PresetRow {
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
-// The flags of compare that a preset sets itself. They are refused beside --preset.
+// The flags of compare that a preset sets. They are refused together with --preset.
 inline constexpr std::array kFlagsOfPresets = {
     "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
     "--budget",     "--updates",  "--seconds"};
-// What may be given beside a preset.
+// The flags that may be given together with a preset, for messages.
 inline constexpr std::string_view kBesidePresets =
     "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, the flags "
     "of fault injection, of the clock and of the output";
 
-// Returns the flags of compare that train this model as the preset does its own, without --data;
-// "" if its variants have several numbers of workers.
+// Returns flags of compare that describe the experiment of the preset for another model, without
+// --data. Returns "" if the variants of the preset differ in the number of workers.
 std::string flags_in_place_of(const PresetRow& preset, const std::string& model);
 
-// Sets the experiment of --preset `name` in options, which have the values of --model, --data and
-// the flags of train. flags: those of compare, after they are parsed. Throws UsageError for an
-// unknown name, for a flag that the preset sets itself, and for a missing data set.
+// Sets the experiment of --preset `name` in `options`, in which --model, --data and the flags of
+// train are already set. flags: the parsed flags of compare. Throws UsageError for an unknown name,
+// for a flag that the preset sets, and for a missing data set.
 void apply_preset(CompareOptions& options, const std::string& name, const FlagSet& flags);
 
 }  // namespace syncopate::bench

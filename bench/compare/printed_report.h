@@ -8,16 +8,17 @@
 
 namespace syncopate::bench {
 
-// Writes the report's files: verdict, page, figures, data. Throws FileError.
+// Writes the files of the report: verdict, page, figures and data. Throws FileError.
 void write_report_files(const std::filesystem::path& dir, const Comparison& comparison);
 
-// Writes the report's files and prints the answer and the path of the page to `out`; `explains`:
-// before them, all claims, warnings and conditions. Throws FileError.
+// Writes the files of the report, and prints the answer and the path of the page to `out`.
+// explains: whether all claims, warnings and conditions are printed first. Throws FileError.
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out);
 
-// Prints the map in the folder, and writes its page and the pages of its clusters; `explains`: as
-// above, for each cluster. run_wall_seconds: see Comparison. Throws FileError.
+// Prints the map in the folder to `out`, and writes its page and the pages of its clusters.
+// explains: whether all claims, warnings and conditions of each cluster are printed first.
+// run_wall_seconds: see Comparison. Throws FileError.
 void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out,
                          double run_wall_seconds = 0.0);
 

@@ -1,5 +1,5 @@
-// The folder of a report. DIR/comparison.json describes the comparison; DIR/runs/NAME.jsonl has the
-// lines of a run that has ended, successfully or not.
+// The files in the folder of a report. DIR/comparison.json describes the comparison.
+// DIR/runs/NAME.jsonl has the lines of a run that has ended, successfully or not.
 #pragma once
 
 #include <filesystem>
@@ -16,18 +16,18 @@ namespace syncopate::bench {
 struct RunEnding {
   std::optional<std::string> failure{};      // why the run failed
   std::vector<std::string> notes{};          // remarks on the run for the report
-  std::string begin{};                       // first metrics line, which a restart may overwrite
-  std::optional<double> others_cpu_share{};  // of a real run, see RunResult
+  std::string begin{};                       // RealRunOutcome::begin
+  std::optional<double> others_cpu_share{};  // RealRunOutcome::others_cpu_share
 };
 
-// Returns the first lines of the files of planned runs, in their order.
+// Returns the file names and first lines of the planned runs, in the order of `runs`.
 std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
                                    const std::optional<Chance>& chance);
 
 class RunFiles {
  public:
-  // Makes the folder and locks it (DIR/.lock) for the lifetime of this object. Throws FileError,
-  // and UsageError if another process has locked it.
+  // Makes the folder and locks it (DIR/.lock) for the lifetime of this object. Throws FileError.
+  // Throws UsageError if another process has locked the folder.
   explicit RunFiles(std::filesystem::path dir);
 
   std::filesystem::path result(const RunSpec& run) const;       // all lines of a run that has ended
@@ -35,15 +35,15 @@ class RunFiles {
   std::filesystem::path log(const RunSpec& run) const;          // output of the run's processes
   std::filesystem::path checkpoints(const RunSpec& run) const;  // removed when the run ends
 
-  // Writes comparison.json. Throws UsageError, before anything is written, if the folder has
-  // another comparison (conflict_in); with `replace` that comparison is removed instead.
+  // Writes comparison.json. If the folder has another comparison (conflict_in()), removes that
+  // comparison if `replace`; otherwise throws UsageError and changes nothing.
   void begin(const std::vector<RunHead>& runs, const ComparisonFacts& facts, bool replace);
   bool is_done(const RunSpec& run) const;     // the run ended successfully
   bool has_failed(const RunSpec& run) const;  // the run failed and may be tried again
   // Writes the result of a run that has ended. A run without a summary counts as failed. begin()
-  // was called with this run.
+  // must have been called with this run.
   void finish(const RunSpec& run, const RunEnding& ending) const;
-  // Removes what a run has left that is not to be kept, without its earlier result.
+  // Removes the metrics and checkpoints of a run, but not the result of an earlier attempt.
   void discard(const RunSpec& run) const;
 
  private:

@@ -1,5 +1,5 @@
-// The output of a run's processes: kept in a file, and searched for processes that failed. Used by
-// real_run.cc.
+// Writes the output of a run's processes to a file, and searches it for processes that failed. Used
+// by real_run.cc.
 #pragma once
 
 #include <array>
@@ -20,20 +20,22 @@ class RunLog {
   // Opens the log file. Throws FileError when it cannot be opened.
   explicit RunLog(const std::filesystem::path& path);
 
-  // Reads standard output (stream 0) or standard error (1) of the run. Returns false at its end.
+  // Reads from `descriptor`, which is standard output (stream 0) or standard error (stream 1) of
+  // the run. Returns false at the end of the stream.
   bool read_from(std::size_t stream, int descriptor);
 
-  // True if launch reported failed processes that were not restarted, and all of them are among
-  // `killed` ("worker 1") and ended by SIGKILL.
+  // Returns whether `launch` reported failed processes that were not restarted, and all of these
+  // are among `killed` (such as "worker 1") and were ended by SIGKILL.
   bool has_only_wanted_failures(const std::set<std::string>& killed) const;
-  // Returns why the run failed: the last line of the first process that failed and is not among
-  // `killed`; for a run of a single process its last line. "" if there was no output.
+  // Returns why the run failed: the last line of the first failed process that is not among
+  // `killed`, or, for a run with a single process, the last line of this process. Returns "" if
+  // there was no output.
   std::string reason(const std::set<std::string>& killed) const;
 
  private:
   struct Failure {
     std::string role;
-    std::string how;  // the end of the process, "was ended by signal 9 (SIGKILL)"
+    std::string how;  // how it ended, such as "was ended by signal 9 (SIGKILL)"
     bool is_wanted(const std::set<std::string>& killed) const;
   };
 

@@ -1,4 +1,4 @@
-// The runs of a comparison with their options.
+// Plans the runs of a comparison with their options.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace syncopate::bench {
 
-// Returns the number of updates of one run; a synchronous variant trains the samples of all workers
-// per update. With Budget::kSeconds, the updates of `epochs` epochs, which only determine the
-// distance between evaluations.
+// Returns the number of updates of one run. In a synchronous variant, an update trains the samples
+// of all workers. With Budget::kSeconds, returns the updates of options.epochs epochs, from which
+// only the distance between evaluations is computed.
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
-// Returns the workers of the variant with the most of them.
+// Returns the largest number of workers of a variant.
 int most_workers(const CompareOptions& options);
 
-// Returns the compute lanes of every worker: 1 unless the flags for every run say otherwise.
+// Returns the number of lanes of every worker: 1 unless the flags for all runs set another number.
 int threads_per_worker(const CompareOptions& options);
 
 // Returns all runs, seed by seed, so that a comparison that was stopped has about the same number
 // of runs of each variant. train_samples: the size of the training split. Throws UsageError for two
-// variants of one label, and for delays of a pipeline's steps on the real clock.
+// variants with the same label, and for delays of pipeline steps on the real clock.
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples);
 
 }  // namespace syncopate::bench

@@ -1,4 +1,4 @@
-// The flags of train that a user of compare may give: for every run behind `--`, and for one
+// The flags of train that a user of compare or plan may give: for all runs after `--`, and for one
 // variant in braces.
 #pragma once
 
@@ -15,53 +15,55 @@ namespace syncopate::bench {
 
 struct SharedTrainFlags {
   SharedBy command = SharedBy::kCompare;
-  TrainOptions options;            // without strategy and cluster, which compare sets for each run
+  TrainOptions options;            // strategy and cluster are set later, for each run
   std::vector<std::string> given;  // the names of the flags that the user gave
   std::vector<std::string> words;  // the words that were parsed
 
-  bool has(const std::string& flag) const;  // whether the user gave the flag
+  bool has(const std::string& flag) const;  // returns whether the user gave the flag
 };
 
-// Returns the flags of train. A flag that compare sets in each run itself is refused and says what
-// to type instead.
+// Returns the flags of train that are accepted after `--`. A flag that compare sets for each run
+// itself is refused with a message that says what to type instead.
 std::vector<RestFlag> shared_rest_flags(SharedBy command);
 
 // Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that
-// compare sets in each run itself; the error names the flag and the alternative.
+// compare sets for each run itself; the message names the flag and the alternative.
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words,
                                           SharedBy command = SharedBy::kCompare);
 
-// Returns the flags of train in a text such as "learning-rate=0.03,nesterov" as the words
-// --learning-rate=0.03 and --nesterov. A part that begins with a digit belongs to the value before
-// it, as in lr-milestones=15,22. Does not look at the values. Throws UsageError for an unknown
-// flag, with the nearest right name, and for a flag that compare sets itself.
+// Splits a text such as "learning-rate=0.03,nesterov" into the words --learning-rate=0.03 and
+// --nesterov. A part that begins with a digit belongs to the value before it, as in
+// lr-milestones=15,22. Does not check the values. Throws UsageError for an unknown flag, naming the
+// most similar flag, and for a flag that compare sets itself.
 std::vector<std::string> parse_flags_in_braces(const std::string& text, SharedBy command);
 
-// Returns the shared flags followed by those of one variant, words from parse_flags_in_braces();
-// the flags of the variant take precedence. Throws UsageError, which names the variant.
+// Returns the shared flags together with the flags of one variant, which take precedence. words:
+// the variant's flags, from parse_flags_in_braces(). label: the label of the variant. Throws
+// UsageError naming the variant.
 SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std::string>& words,
                            const std::string& label);
 
-// Returns why a run with the options `run` ignores one of the given flags; "" if it ignores none.
-// Under the virtual clock, flags that change no run there are ignored without a reason.
+// Returns why a run with the options `run` would ignore one of the given flags; "" if it ignores
+// none. Under the virtual clock, flags that have no effect on any virtual run do not count.
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label, bool is_virtual);
 
 // Throws UsageError for a flag that --replay would not honour.
 void require_flags_of_replay(const SharedTrainFlags& shared);
 
-// Returns whether flags of the variant itself decide how the data are opened. Its real runs then
-// read other samples than the other variants.
+// Returns whether the variant's own flags include flags of the data. Its real runs then may read
+// other samples than the other variants.
 bool has_own_data(const Variant& variant);
 
-// Throws UsageError for a flag of the variant, shared or its own, that the virtual clock cannot
-// honour; the error says why and what to type.
+// Throws UsageError if the shared flags or the variant's own flags include a flag that cannot be
+// honoured under the virtual clock. The message says why and what to type.
 void require_virtual(const SharedTrainFlags& shared, const Variant& variant);
 
-// Returns how the data of all runs are opened. cache_dir: the folder without --cache-dir.
+// Returns the data options of all runs. cache_dir: the cache folder if --cache-dir is not given.
 DataOptions data_options(const SharedTrainFlags& shared, const std::filesystem::path& cache_dir);
 
-// Returns a note that names the given flags that change no virtual run; "" if there are none.
+// Returns a note that names the given flags that have no effect on virtual runs; "" if there are
+// none.
 std::string neutral_flags_note(const SharedTrainFlags& shared,
                                const std::vector<Variant>& variants);
 

@@ -15,24 +15,25 @@
 
 namespace syncopate::bench {
 
-// Trains a run: writes its lines to `metrics` and returns the last one, and writes the lines of the
-// same run in other clusters to their metrics. progress is called with the fraction that is done;
-// an exception from it ends the run. Throws UsageError for contradictory options, and what training
-// throws.
+// Trains a run, writes its lines to `metrics` and returns the last line. For each element of
+// `others`, another cluster, writes the lines of the same run on this cluster to its metrics.
+// progress: called with the fraction of the run that is done; an exception of progress() ends the
+// run. Throws UsageError for contradictory options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);
 
-// Returns what the runs load of --init-from, in the words of train, one note for each file and
-// network. Throws what load_weights() throws: a file that is missing or that does not fit would
-// fail in every run.
+// Returns notes about the weights that the runs load by --init-from, one note for each file and
+// --head, in the words that train prints. Throws what load_weights() throws, so that a missing or
+// unsuitable file is found before the first run.
 std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions>& runs,
                                                   const DataSplits& data);
 
-// Returns the seconds that one worker communicates per step, by the formulas of
-// virtual/time_model.h: for a synchronous variant all workers send at once, otherwise one worker
-// has the servers to itself. Empty without link emulation, with compressed gradients (their size
-// depends on the data), and for flags that train refuses.
+// Returns the seconds per step in which one worker communicates, by the formulas of
+// virtual_clock/time_model.h. In a synchronous variant, all workers send at the same time; in an
+// asynchronous one, the worker is assumed to use the servers alone. Returns nullopt without link
+// emulation, for compressed gradients, because their size depends on the data, and for flags that
+// train refuses.
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data);
 
 }  // namespace syncopate::bench

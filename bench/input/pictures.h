@@ -1,5 +1,6 @@
-// syncopate-bench input --data images:DIR or tfds:DIR: decoding on one core beside libjpeg-turbo,
-// and the whole pipeline beside tf.data and, for images:DIR, PyTorch's DataLoader.
+// Runs `syncopate-bench input` with --data images:DIR or tfds:DIR. Compares decoding on one core
+// with libjpeg-turbo, and the whole input pipeline with tf.data and, for images:DIR, also with
+// PyTorch's DataLoader.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ struct PicturesOptions {
   std::string data_flag;  // "images:DIR" or "tfds:DIR"
   DataOptions data;
   InputOptions input;
-  std::string peer_python;  // interpreter of bench/peers/input_peer.py; empty: no peers
+  // The Python interpreter for bench/peers/input_peer.py; empty: no peers.
+  std::string peer_python;
   std::string json_file;
   int rounds = 7;
   double seconds_per_round = 1.0;

@@ -1,5 +1,5 @@
-// Predicts what each strategy would do on a cluster that exists only as a description. It measures
-// a step and a server's update on this machine and simulates the waiting
+// Predicts the speed of each strategy on a cluster that exists only as a description. Measures a
+// step and a server's update on this machine, and simulates the waiting of workers
 // (virtual_clock/timing.h).
 #pragma once
 
@@ -21,15 +21,18 @@
 namespace syncopate::bench {
 
 struct PlanOptions {
-  std::vector<std::string> strategies;  // strategies, in the words of compare/variant.h
-  std::vector<std::string> cut;         // nodes behind which pipelines are cut; empty: equal work
+  // Words that parse_variant() accepts (compare/variant.h).
+  std::vector<std::string> strategies;
+  // The last nodes of pipeline stages; empty: stages have about equal work.
+  std::vector<std::string> cut;
   std::vector<int> workers = {2, 8, 64, 1000};
-  int servers = 2;              // The number of servers of parameter-server.
-  int workers_per_machine = 1;  // bounds the workers of a recommended single process
+  int servers = 2;  // servers of parameter-server
+  // The largest number of workers of a single process that the plan recommends.
+  int workers_per_machine = 1;
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
-  // The compute delay. "exponential" and "lognormal" have the measured step as their mean;
-  // "exponential:20" has a mean of 20 ms; "compute+exponential:20" adds the delay to the measured
-  // step, as train --service-time does. If empty, each step takes the measured time.
+  // The distribution of step times. "exponential" and "lognormal" have the measured step time as
+  // their mean. "exponential:20" has a mean of 20 ms. "compute+exponential:20" adds a delay to the
+  // measured step time, as train --service-time does. If empty, each step takes the measured time.
   std::string service_time;
   std::vector<Slowness> slow;
   std::string model = "mnist-cnn";
@@ -43,21 +46,21 @@ struct PlanOptions {
   double target_accuracy = 0.95;
   std::int64_t epochs = 2;
   std::vector<std::string> train_flags;
-  std::filesystem::path json;  // file for JSON; empty: none is written
+  std::filesystem::path json;  // the JSON file to write; empty: none
   std::filesystem::path cache_dir;
 };
 
 inline constexpr int kMostTrainedWorkers = 64;
-// The link between two workers of one machine. Source: the all-reduce of two ranks in shared memory
-// (bench/README.md, All-reduce), which is two messages of half the size: 4 KB in 3.27 us and 64 MB
-// in 3.2 ms.
+// The link between two workers of one machine. Source: the all-reduce of two ranks in shared
+// memory, which takes 3.27 us for 4 KB and 3.2 ms for 64 MB, and sends two messages of half the
+// size (bench/README.md, All-reduce).
 inline constexpr Link kInsideMachine{.delay_seconds = 1.6e-6, .bytes_per_second = 20e9};
 
 // The result of training under the virtual clock.
 struct TargetTime {
   std::optional<double> seconds;  // virtual time to the first evaluation at or above the target
   double accuracy = 0.0;          // accuracy at the end of training
-  std::string failure;            // Says why training ended early; empty if it did not.
+  std::string failure;            // why training ended early; empty if it did not
 };
 
 // A row of the plan: one strategy with one number of workers.
@@ -65,54 +68,54 @@ struct PlanRow {
   Variant variant;
   TimingResult timing;
   double samples_per_second = 0.0;
-  double speed_up = 0.0;    // relative to one worker that never waits
+  double speed_up = 0.0;    // over one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
   std::optional<PlannedPipeline> pipeline{};  // the stages of --strategy pipeline
 };
 
-// A prediction beside the same job in reality, both in samples per second.
+// A predicted and a measured speed of the same job, in samples per second.
 struct PredictionCheck {
   double predicted = 0.0;
-  Spread measured;  // samples per second over rounds
+  Spread measured;  // over several rounds
   double error() const noexcept { return predicted / measured.median - 1.0; }
 };
 
 struct Plan {
   Calibration calibration;
   ServerCalibration server;
-  // kCheckedWorkers replicas of mirrored in this process; empty if the data is too small.
+  // The check by measure_two_replicas(); empty if the data has too few samples.
   std::optional<PredictionCheck> check;
   double foreign_share = 0.0;  // share of one core that other processes used in these measurements
   std::int64_t parameters = 0;
   std::vector<std::int64_t> server_bytes;  // bytes of the values on each server
-  double mean_step_seconds = 0.0;          // simulated mean of a worker that is not slow
-  // The highest number of gradients per second that the servers' links carry. Empty without a
-  // limit.
+  double mean_step_seconds = 0.0;          // simulated mean of workers that are not slow
+  // The highest number of gradients per second that the servers' links can carry. Empty if the
+  // links have no limit.
   std::optional<double> most_pushes_per_second;
-  double most_updates_per_second = 0.0;  // highest number of gradients that the servers apply
+  // The highest number of gradients per second that the servers can apply.
+  double most_updates_per_second = 0.0;
   double one_worker_samples_per_second = 0.0;
-  std::vector<PlanRow> rows;          // Ordered by strategy, then by workers, ascending.
+  std::vector<PlanRow> rows;          // ordered by strategy, then by workers
   std::vector<std::string> notes;     // remarks on flags of train
   std::vector<std::string> left_out;  // impossible combinations, with the reason
 
   std::int64_t model_bytes() const noexcept;
 };
 
-// Returns the bytes of the values on each server, as parameter-server places them. Throws
-// UsageError when there are more servers than parts of the model.
+// Returns the bytes of the values that parameter-server places on each server. Throws UsageError
+// when there are more servers than parts of the model.
 std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
 
-// Sets the compute delays from `text` (PlanOptions::service_time) and a measured step of
-// `step_seconds`. Throws UsageError.
+// Sets the step times of `faults` from `text` (PlanOptions::service_time) and the measured time of
+// a step. Throws UsageError for a wrong text.
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
-// Returns the simulation options of the variant. `server_bytes` has the bytes of the values on each
-// server.
+// Returns the options to simulate a variant. server_bytes: the bytes of the values on each server.
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
                         const FaultInjection& faults, std::uint64_t seed);
 
-// Measures, simulates and prints the plan to `out`. Throws UsageError, FileError.
+// Measures, simulates, and prints the plan to `out`. Throws UsageError, FileError.
 void run_plan(const PlanOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

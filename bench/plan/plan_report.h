@@ -8,7 +8,7 @@
 
 namespace syncopate::bench {
 
-// Prints the measurements and assumptions, and one line per strategy and number of workers.
+// Prints the measurements, the assumptions, and one line per strategy and number of workers.
 void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan);
 std::string json_of(const PlanOptions& options, const Plan& plan);
 

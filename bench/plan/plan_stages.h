@@ -1,5 +1,5 @@
-// The stages of a pipeline in a plan: what each computes, how long it waits, and the memory of its
-// task.
+// The stages of a pipeline in a plan: what each stage computes, how long it waits, and the memory
+// of its task.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,27 @@
 namespace syncopate::bench {
 
 struct PlannedStage {
-  std::string last_node;    // the stage ends behind this node
-  double work = 0.0;        // part of the multiply-adds of the network
-  double idle_share = 0.0;  // part of a step that passes without computing
+  std::string last_node;    // the last node of the stage
+  double work = 0.0;        // fraction of the network's multiply-adds
+  double idle_share = 0.0;  // fraction of a step in which the stage does not compute
   StageMemory memory;
 };
 
-// The stages of a row, which are workers; empty for other strategies.
+// The pipeline of a row of the plan. Each worker is a stage.
 struct PlannedPipeline {
   int micro_batches = 1;
-  std::int64_t samples = 0;  // of a micro-batch
+  std::int64_t samples = 0;  // samples of a micro-batch
   double step_seconds = 0.0;
   std::vector<PlannedStage> stages;
 
-  // The idle share that each stage would have if all did equal work and messages took no time.
-  // Source: Huang et al. 2019, "GPipe", section 2.3.
+  // Returns the idle share that each stage would have if all stages did equal work and messages
+  // took no time. Source: Huang et al. 2019, "GPipe", section 2.3.
   double idle_share_of_equal_stages() const noexcept;
 };
 
-// cut: the stages of the network. load: their load. slots: of the optimizer, for each parameter.
-// samples_seconds: how long one device computes on a micro-batch.
+// Plans the stages `cut` of a network. load: the load of these stages. samples: the samples of a
+// micro-batch. slots: the number of slots of the optimizer. samples_seconds: the time that one
+// device needs to compute all stages for a micro-batch. step_seconds: the time of a step.
 PlannedPipeline plan_stages(std::span<const Stage> cut, const PipelineLoad& load,
                             std::int64_t samples, int slots, double samples_seconds,
                             double step_seconds);

@@ -1,4 +1,5 @@
-// Measures a server's update on this machine. Plan computes from it how long servers take.
+// Measures the update of a server on this machine. `plan` computes the time of servers from this
+// measurement.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,11 @@
 
 namespace syncopate::bench {
 
-// How fast one thread applies gradients to the shard of a server, without sockets: ps::Shard takes
-// a push of a whole gradient, updates the values with SGD and copies them for the answer.
+// The speed at which one thread applies gradients to the shard of a server, without sockets.
+// ps::Shard takes a push of a whole gradient, updates the values with SGD and copies the values for
+// the answer.
 struct ServerCalibration {
-  std::int64_t bytes = 0;       // of a gradient for this server, the one with the most values
+  std::int64_t bytes = 0;       // of a gradient for the server with the most values
   double update_seconds = 0.0;  // median
   int pushes = 0;               // number of timed pushes
   double bytes_per_second() const noexcept {

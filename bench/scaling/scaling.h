@@ -1,6 +1,6 @@
-// Runs `syncopate-bench scaling`, which compares one replica with many lanes to several replicas
-// with fewer lanes and an equal total of threads. With a grid, it compares every combination of
-// threads and replicas with the smallest one.
+// Runs `syncopate-bench scaling`. Compares one replica with many lanes to several replicas with
+// fewer lanes and the same total number of threads. With a grid, compares every combination of
+// threads and replicas with the smallest combination.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace syncopate::bench {
 struct ScalingOptions {
   std::vector<std::string> models = {"mnist-cnn", "resnet20"};
   std::vector<int> replicas = {1, 2};
-  // The strategies of entries with several replicas: mirrored (all replicas in this process) or
+  // The strategies for several replicas: mirrored (all replicas in this process) or
   // multi-worker-mirrored (one process per replica).
   std::vector<std::string> strategies = {kMirrored};
   int threads_total = 2;
@@ -25,15 +25,15 @@ struct ScalingOptions {
   std::int64_t batch_size = 0;              // if not 0, the batch size of all replicas together
   int steps_per_round = 0;                  // 0: a round takes about one second
   int rounds = 7;
-  // The peer is PyTorch's DDP: an interpreter for bench/peers/torch_ddp.py, or a command. If empty,
-  // there is no peer.
+  // The peer, PyTorch's DDP: a Python interpreter that runs bench/peers/torch_ddp.py, or a command.
+  // If empty, there is no peer.
   std::string peer_ddp;
   std::string json_file;
   bool quick = false;
   WorkloadData data;  // the samples; random ones if no --data was given
   // The grid of combinations. If set, it replaces `replicas`, `threads_total` and `peer_ddp`.
   std::optional<ScalingGrid> grid;
-  // The folder for a grid's scaling.html; if empty, no page is written.
+  // The folder for the page scaling.html of a grid; if empty, no page is written.
   std::filesystem::path report;
   std::string command;  // the command line that the report shows
 };
@@ -45,15 +45,16 @@ std::vector<Workload> workloads_of(const ScalingOptions& options);
 // DivergenceError.
 void run_scaling(ScalingOptions options);
 
-// Measures every combination of a grid of threads and replicas. Called by run_scaling(). Throws
+// Measures every combination of threads and replicas in a grid. Called by run_scaling(). Throws
 // what run_scaling() throws, and FileError.
 void run_scaling_grid(const ScalingOptions& options);
 
-// Returns the threads of each replica. Throws UsageError unless they divide evenly.
+// Returns threads_total / replicas, the threads of each replica. Throws UsageError if the division
+// has a remainder.
 int lanes_per_replica(int threads_total, int replicas);
 
-// Returns the samples per replica; `usual` is the workload's number. Throws UsageError when
-// --batch-size does not divide evenly.
+// Returns the batch size of each replica. usual: the batch size of the workload, used if the
+// options set none. Throws UsageError if `replicas` do not divide --batch-size.
 std::int64_t batch_per_replica(const ScalingOptions& options, std::int64_t usual, int replicas);
 
 }  // namespace syncopate::bench

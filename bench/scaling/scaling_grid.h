@@ -1,4 +1,4 @@
-// Parses the words of `syncopate-bench scaling --grid` and lists the combinations they stand for.
+// Parses the words of `syncopate-bench scaling --grid` and lists the combinations of the grid.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ struct ScalingGrid {
   std::vector<int> replicas = {1};  // numbers of replicas, ascending
 };
 
-// Parses --grid words such as "threads=1,2" and "replicas=1,2,4" in any order. A missing word
-// stands for 1. Throws UsageError.
+// Parses words of --grid such as "threads=1,2" and "replicas=1,2,4", in any order. Without a word
+// for threads or replicas, their number is 1. Throws UsageError.
 ScalingGrid parse_scaling_grid(const std::vector<std::string>& words);
 
-// Throws UsageError unless the grid's strategy is mirrored or multi-worker-mirrored, which can have
-// several replicas.
+// Throws UsageError unless `strategy` is mirrored or multi-worker-mirrored, the strategies with
+// several replicas that a grid can have.
 void require_scaling_strategy(const std::string& strategy);
 
 struct ScalingCombination {
@@ -27,9 +27,10 @@ struct ScalingCombination {
   int threads = 1;  // number of threads per replica
 };
 
-// Returns all combinations. The first has the fewest replicas and threads and is the base of all
-// comparisons; the others are ordered by strategy. One replica is equal under every strategy, so it
-// appears once for each number of threads. Throws UsageError for an unknown or repeated strategy.
+// Returns all combinations. The first combination has the fewest replicas and threads; all others
+// are compared with it. The others are ordered by strategy. With one replica, all strategies are
+// equal, so there is only one such combination for each number of threads. Throws UsageError for an
+// unknown or repeated strategy.
 std::vector<ScalingCombination> combinations_of(const ScalingGrid& grid,
                                                 const std::vector<std::string>& strategies);
 

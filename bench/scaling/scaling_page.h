@@ -19,7 +19,7 @@ struct ScalingReport {
 // Returns the page of the report, which is HTML and also well-formed XML.
 std::string scaling_page(const ScalingReport& report);
 
-// Writes the page's file completely or leaves the old one. Throws FileError.
+// Writes the file of the page completely or leaves the old file unchanged. Throws FileError.
 void write_scaling_page(const std::filesystem::path& path, const ScalingReport& report);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// Makes the sides of `syncopate-bench scaling`, which are ways to spend an equal number of threads
-// on one network, and measures them in turns.
+// Makes the sides of `syncopate-bench scaling` and measures them in turns. Each side trains the
+// same network, with threads and replicas of its own.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace syncopate::bench {
 
-// Holds the times of one turn of a side.
+// The times of one turn of a side.
 struct ScalingTurn {
   // Times of one training step in the turn.
   double step_seconds = 0.0;           // median of the turn's steps
@@ -22,20 +22,20 @@ struct ScalingTurn {
   double communication_seconds = 0.0;  // mean time with a sum in progress
   // Times of the whole turn, which measure_scaling() measures.
   double wall_seconds = 0.0;
-  double cpu_seconds = 0.0;  // sum over all processes of the side
+  double cpu_seconds = 0.0;  // of all processes of the side together
 };
 
-// One way to train a network with the given threads. One thread only.
+// Trains a network in one of the ways that are compared. One thread only.
 class ScalingSide {
  public:
   virtual ~ScalingSide() = default;
-  virtual ScalingTurn run(int steps) = 0;  // throws PeerError, DivergenceError
+  virtual ScalingTurn run(int steps) = 0;  // Throws PeerError, DivergenceError.
   virtual std::vector<pid_t> pids() const = 0;
   virtual std::string description() const = 0;
 };
 
 struct ScalingEntry {
-  std::string name;  // name of the side, such as mirrored
+  std::string name;  // name of the side, such as "mirrored"
   bool ours = true;
   int replicas = 1;
   int lanes = 1;
@@ -43,18 +43,17 @@ struct ScalingEntry {
   std::unique_ptr<ScalingSide> side;
 };
 
-// Makes one side to measure per combination of threads and replicas, in order. Throws UsageError,
-// PeerError.
+// Makes one entry per combination, in order. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
-// Makes the sides to measure in a run without a grid, the peer, such as PyTorch, last. Throws
-// UsageError, PeerError.
+// Makes the entries of a run without a grid. The peer, PyTorch, comes last. Throws UsageError,
+// PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
 
-// The result of all turns. `rounds` has the samples per second of each round; `turns` has the other
-// numbers of each turn.
+// The results of all turns. `rounds` has the samples per second of each entry and round; `turns`
+// has the other numbers.
 struct ScalingResult {
   Workload workload;
   std::vector<ScalingEntry> entries;
@@ -66,8 +65,8 @@ struct ScalingResult {
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 
-// Returns median and range of one number of an entry's turns over the undisturbed rounds (over all
-// rounds if fewer than three are undisturbed by other processes).
+// Returns median and range of one number of an entry's turns over the rounds that quiet_rounds()
+// selects (bench/harness/measure.h).
 Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench

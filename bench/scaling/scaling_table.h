@@ -1,5 +1,5 @@
-// Computes the table of a scaling grid: the requested CPUs, the measured speed, and the comparison
-// with the smallest combination. Terminal, page and JSON show these numbers.
+// Computes the table of a scaling grid: the CPUs, the measured speed, and the comparison of each
+// row with the smallest combination. Terminal, page and JSON show these numbers.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace syncopate::bench {
 
-// The samples of one pass over random data: as many as the training images of MNIST.
+// The number of samples in one pass over random data; equal to the number of MNIST's training
+// images.
 inline constexpr double kSamplesPerPass = 60'000.0;
 
 struct ScalingRow {
   std::string strategy;
   int tasks = 1;                // number of processes
-  int replicas = 1;             // number of replicas in all tasks together
+  int replicas = 1;             // number of replicas in all tasks
   int threads = 1;              // number of threads per replica
-  std::int64_t batch_size = 0;  // number of samples of all replicas together
+  std::int64_t batch_size = 0;  // number of samples of all replicas
   Spread samples_per_second;
   std::vector<double> samples_per_second_per_round;  // one number per round
-  double utilisation = 0.0;        // CPU time of the tasks / (wall time * cpus()), mean of rounds.
-  Spread speed_up;                 // samples per second over the first row's, per round
+  double utilisation = 0.0;        // CPU time of the tasks / (wall time * cpus()), mean over rounds
+  Spread speed_up;                 // samples per second / those of the first row, by round
   bool is_oversubscribed = false;  // whether there are more threads than CPUs
 
-  int cpus() const noexcept { return replicas * threads; }  // one CPU per thread
+  int cpus() const noexcept { return replicas * threads; }  // each thread takes one CPU
   int cpus_per_task() const noexcept { return cpus() / tasks; }
 };
 
@@ -36,16 +37,16 @@ struct ScalingTable {
   std::string model;
   std::string optimizer;
   std::string data;                           // the value of --data; empty: random samples
-  double samples_per_pass = kSamplesPerPass;  // samples of one pass over the data
+  double samples_per_pass = kSamplesPerPass;  // number of samples in one pass over the data
   int cpus = 1;                               // number of CPUs that this process may use
   bool is_quiet = true;
-  std::string conditions;        // text of describe_conditions (bench/harness/rounds.h)
-  std::vector<ScalingRow> rows;  // never empty; the first row is the base of comparisons
+  std::string conditions;        // the text of describe_conditions() (bench/harness/rounds.h)
+  std::vector<ScalingRow> rows;  // never empty; all rows are compared with the first row
 };
 
 ScalingTable make_scaling_table(const ScalingResult& result, int cpus);
 
-// Returns the efficiency of a row, speed_up divided by row.cpus() / base.cpus(); 1.0 is ideal.
+// Returns the efficiency of a row: speed_up / (row.cpus() / base.cpus()). 1.0 is ideal.
 double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingRow& base);
 // Returns the seconds that a row needs for one pass over the data.
 double seconds_per_pass(const ScalingTable& table, const ScalingRow& row);
@@ -57,7 +58,7 @@ std::string combination_text(const ScalingRow& row);
 std::string scaling_verdict(const ScalingTable& table);
 // Returns a note below the table that explains the columns and states the batch sizes.
 std::string scaling_note(const ScalingTable& table);
-// Returns the table's cells for terminal and page, with a note on each oversubscribed row.
+// Returns the table as text cells for terminal and page, with a note on each oversubscribed row.
 Table scaling_cells(const ScalingTable& table);
 nlohmann::json scaling_json(const ScalingTable& table);
 

@@ -1,5 +1,5 @@
-// Lists where the time of a training step on a GPU goes: the time of each fused group, and the rate
-// at which it moves the bytes that it has to move.
+// Lists the time of each fused group in a training step on a GPU, and the rate at which the group
+// moves the bytes that it has to move.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace syncopate::bench {
 std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<FusedGroup>& groups,
                                           std::int64_t batch_size, std::int64_t element_bytes);
 
-// A GroupProfile is one group's share of a step.
+// The time and the bytes of one group in a step.
 struct GroupProfile {
   GroupTime time;
   GroupBytes bytes;
 };
-// Returns a table with one line per kind of group and pass, the longest time first, and the groups
-// one by one as JSON.
+// describe_groups() returns a table with one line per kind of group and pass, the longest time
+// first. groups_json() returns the numbers of every group.
 std::string describe_groups(const Graph& graph, const std::vector<GroupProfile>& groups);
 nlohmann::json groups_json(const Graph& graph, const std::vector<GroupProfile>& groups);
 

@@ -1,6 +1,6 @@
-// Defines what a benchmark trains: the settings that each network is usually quoted with, and its
-// samples. They are the samples of --data, or random ones that are in memory from the start, so
-// that only the step is measured.
+// Defines what a benchmark trains: a network with the settings that published results usually have,
+// and samples. These are the samples of --data, or random samples that are in memory from the
+// start, so that only the step is measured.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Workload {
   Shape sample_shape;           // shape of a sample, [H, W, C]
   std::int64_t batch_size = 0;  // number of samples per replica
   std::string optimizer;
-  int steps_per_round = 0;  // about one second of work on a few cores
+  int steps_per_round = 0;  // number of steps that take about 1 s on a few cores
   int classes = 10;
-  Shape target_shape{};  // [] for a class of the sample, [H, W] for a class of every pixel
-  // The samples of --data; null: random ones in memory.
+  Shape target_shape{};  // []: a class for the sample; [H, W]: a class for each pixel
+  // The samples of --data; null: random samples in memory.
   std::shared_ptr<const DataSplits> data{};
   std::string data_flag{};  // the value of --data
   int input_threads = 1;    // threads that read the samples of `data`
@@ -31,15 +31,15 @@ struct Workload {
 
 // Returns the networks that have a workload.
 std::vector<std::string_view> workload_models();
-// Returns these networks and "file:NET.json", for commands with --data, which says what a sample
-// is.
+// Returns workload_models() and "file:NET.json", for commands that have --data, because a network
+// file needs the shape of the samples.
 std::vector<std::string_view> workload_models_and_files();
-// Returns the workload of a model. If the model is a network file, the workload has no samples
-// until with_data() gives it some. Throws UsageError for an unknown model.
+// Returns the workload of a model. The workload of a network file has no samples until with_data()
+// sets them. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 
-// Builds the network for the workload's samples. Throws UsageError if it has none, and what
-// build_network throws.
+// Builds the network for the samples of the workload. Throws UsageError if the workload has no
+// samples, and what build_network() throws.
 Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {
@@ -49,34 +49,36 @@ struct TrainingOptions {
   double learning_rate = 1e-3;
   Device device;
   Precision precision = Precision::kF32;
-  // The GPU plan file, as in training; if empty, nothing is tuned.
+  // BackendOptions::plan_file; if empty, no engines are measured.
   std::filesystem::path plan_file;
   bool fuse = true;
   bool winograd = true;
-  // The other tasks; null: this process is the only task. The membership must outlive the training.
+  // The connection to the other tasks, which must outlive the training. Null: this process is the
+  // only task.
   Membership* membership = nullptr;
 };
 
-// The seconds of the parts of a step; each is the median over the steps of one call.
+// The times of the parts of a step in seconds. Each is the median over the steps of one call.
 struct StepParts {
   double forward = 0.0;
   double backward = 0.0;
   double update = 0.0;
 };
 
-// A training on a few random batches or, in an endless sequence of epochs, on the data. If the job
-// has several tasks, every task must make the same calls. One thread only.
+// Trains a workload, on a few random batches or, epoch after epoch, on the samples of --data. If
+// the job has several tasks, every task must make the same calls. One thread only.
 class WorkloadTraining {
  public:
   WorkloadTraining(const Workload& workload, const TrainingOptions& options);
 
-  // Trains `steps` steps and returns the seconds of each, after one uncounted step that starts the
-  // lanes. Throws DivergenceError when the loss is not a number.
+  // Trains `steps` steps and returns the seconds of each. One step before them is not counted,
+  // because it starts the lanes. Throws DivergenceError when the loss is not a number.
   std::vector<double> run(int steps);
-  // Times forward, backward and update of `steps` steps, on one replica without communication.
+  // Times the forward pass, backward pass and update of `steps` steps, on one replica without
+  // communication.
   StepParts profile(int steps);
-  // Returns the median over `steps` steps of the time of each fused group on the first replica's
-  // device; empty on a CPU.
+  // Returns the time of each fused group on the device of the first replica, as the median over
+  // `steps` steps. Empty on a CPU.
   std::vector<GroupTime> time_groups(int steps);
   // Returns the communication times of this task's first replica since construction.
   CommunicationTimes communication() const;

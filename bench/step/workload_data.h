@@ -1,5 +1,5 @@
-// Real samples for a benchmark in place of random ones in memory: --data and the flags of train
-// that belong to it.
+// Lets a benchmark train on real samples in place of random samples in memory, by --data and the
+// flags of train that belong to --data.
 #pragma once
 
 #include <string>
@@ -15,17 +15,20 @@ namespace syncopate::bench {
 struct WorkloadData {
   std::string flag;  // the value of --data; empty: random samples in memory
   int input_threads = 1;
-  TrainOptions run;  // the data take image and cache_dir from it
+  TrainOptions run;  // only `image` and `cache_dir` are used
 };
 
-// Adds --data, --cache-dir, --input-threads and the flags of pictures, and sets their defaults.
+// Adds the flags --data, --cache-dir and --input-threads and the flags of pictures to `flags`.
+// Their values are stored in `data`.
 void add_workload_data_flags(FlagSet& flags, WorkloadData& data, const Environment& environment);
 
-// Returns the flags that give another process these data; none for random samples.
+// Returns the command-line flags with which another process reads the same data; empty for random
+// samples.
 std::vector<std::string> words_of(const WorkloadData& data);
 
-// Opens the data and returns the workload on their samples; without --data the workload as it is.
-// Throws what open_dataset throws, and UsageError when the network does not fit the samples.
+// Opens the data and returns the workload with these samples. Without --data, returns the workload
+// unchanged. Throws what open_dataset() throws, and UsageError when the network does not fit the
+// samples.
 Workload with_data(Workload workload, const WorkloadData& data);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// The queue of events in virtual time. Events come out ordered by time, then worker, then the order
-// of their additions, so that a run is equal on every machine.
+// The queue of events in virtual time. Events are taken in the order of time, then worker, then
+// addition, so that a run is equal on every machine.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@
 
 namespace syncopate::bench {
 
-// Time since training began, in whole nanoseconds, so that sums do not depend on their order.
+// The time since training began. It has whole nanoseconds, so that sums do not depend on the order
+// of additions.
 using VirtualTime = std::chrono::nanoseconds;
 
 inline double seconds_of(VirtualTime time) { return static_cast<double>(time.count()) * 1e-9; }
@@ -24,7 +25,7 @@ class EventQueue {
   bool empty() const noexcept { return heap_.empty(); }
   VirtualTime now() const noexcept { return now_; }  // the time of the last event taken
 
-  // Adds an event for a time that is not before now().
+  // Adds an event at the time `at`, which must not be before now().
   void add(VirtualTime at, int worker, Event event) {
     heap_.push({at, worker, added_++, std::move(event)});
   }

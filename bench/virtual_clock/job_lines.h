@@ -1,5 +1,5 @@
 // The metrics of a virtual job: sums over its batches, the time accounts of its workers, and the
-// lines that are written from them.
+// lines of metrics that are written from both.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace syncopate::bench {
 
-// The parts of one worker's time, and the bytes that it sent and received.
+// How one worker spent its time, and the bytes that it sent and received.
 struct WorkerAccount {
   bool has_joined = false;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   VirtualTime compute{0};        // computation with its delays and pauses
   VirtualTime communication{0};  // messages in flight or waiting for a link
-  VirtualTime peers{0};          // wait time for other workers and for batches
-  VirtualTime servers{0};        // wait time for the updates of servers; 0 unless they take time
+  VirtualTime peers{0};          // waiting for other workers and for batches
+  VirtualTime servers{0};        // waiting for servers' updates; 0 if updates take no time
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
   VirtualTime all() const noexcept { return compute + communication + peers + servers; }
@@ -47,10 +47,10 @@ class JobLines {
            std::function<void(double)> progress);
 
   const JobSums& sums() const noexcept { return sums_; }
-  // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps that are
-  // now complete.
+  // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps
+  // completed so far.
   void add(const Scores& scores, std::int64_t steps);
-  // Resets the loss of the epoch. Called before the first batch of an epoch.
+  // Resets train_loss(). Called before the first batch of an epoch.
   void begin_epoch() { epoch_ = {.step = sums_.step}; }
   double train_loss() const;  // mean over the steps since begin_epoch()
 
@@ -70,17 +70,17 @@ class JobLines {
   void write_line(const Moment& moment, std::span<const WorkerAccount> workers);
 
   const std::int64_t log_every_steps_;
-  const bool on_validation_;  // evaluations are of the validation split
+  const bool on_validation_;  // whether evaluations are on the validation split
   const std::int64_t total_steps_;
   MetricsWriter& metrics_;
   const std::function<void(double)> progress_;
   JobSums sums_;
-  // Sums since the epoch began and since the last line of metrics. Their `step` is the last step
-  // that they do not include.
+  // Sums since the epoch began, and since the last line of metrics. `step` of both is the last step
+  // before their period.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};
-  WorkerAccount all_at_line_;  // sum over all workers at the last line of metrics
+  WorkerAccount all_at_line_;  // sum over all workers when the last line was written
 };
 
 // Returns the sum of the accounts of all workers.
@@ -95,10 +95,11 @@ struct VirtualOutcome {
   std::optional<Evaluation> validation{};
   std::string weights_hash;
   std::vector<WorkerAccount> accounts;     // one account per worker
-  std::vector<WorkerStaleness> staleness;  // empty for a synchronous job
+  std::vector<WorkerStaleness> staleness;  // by worker; empty for a synchronous job
 };
 
-// Throws DivergenceError, naming step and rate, if a value or slot of the shard is not finite.
+// Throws DivergenceError, naming step and learning rate, if a value or slot of the shard is not
+// finite.
 void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate);
 
 }  // namespace syncopate::bench

@@ -1,4 +1,5 @@
-// The gradient of one virtual worker as it is sent to the servers: cut into buckets and encoded.
+// The gradient of one virtual worker as it is sent to the servers: divided into buckets and
+// encoded.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@ namespace syncopate::bench {
 // Encodes the gradients of one worker. One thread only.
 class OutgoingGradient {
  public:
-  // Encodes for the servers of `placement`, which must outlive this object.
+  // `placement` gives the buckets and their servers, and must outlive this object.
   OutgoingGradient(const ps::CompressionOptions& compression, const ps::Placement& placement);
 
-  // Encodes gradients, [arena total] f32. With `keep` the gradients are copied, because they may be
-  // overwritten before this gradient is applied; otherwise they are borrowed if the codec allows
-  // it.
+  // Encodes gradients, [arena total] f32. keep: whether the gradients are copied first, for callers
+  // that overwrite them before part() is used for the last time. Without `keep`, the parts may
+  // refer to the memory of `gradients`, depending on the codec.
   void take(const Tensor& gradients, bool keep);
   const ps::EncodedGradient& part(BucketId bucket) const {
     return parts_[static_cast<std::size_t>(bucket)];
   }
-  // Returns the encoded bytes of the last gradient for this server.
+  // Returns the number of encoded bytes of the last gradient for this server.
   std::int64_t bytes_to(int server) const;
 
  private:
@@ -33,7 +34,7 @@ class OutgoingGradient {
   std::vector<ps::EncodedGradient> parts_;  // one encoded part per bucket
 };
 
-// Returns the bytes of the values that each server sends to a worker.
+// Returns, for each server, the bytes of the values that the server sends to a worker.
 std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers,
                                                 ps::ValuesFormat format = ps::ValuesFormat::kF32);
 

@@ -1,7 +1,7 @@
-// Computes a recorded job again, bit for bit. `train --record FILE` records all that depends on
-// timing: the order of gradients and the versions of the values that they were computed from.
-// Everything else follows from seed and flags. This shows that a surprising result did not come
-// from a hardware fault.
+// Computes a recorded job again, bit for bit. `train --record FILE` records everything that depends
+// on timing: the order of gradients, and the versions of the values from which they were computed.
+// Everything else follows from seed and flags. A replay can show that a surprising result was not
+// caused by a hardware fault.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace syncopate::bench {
 struct ReplayOutcome {
   std::string model;
   std::int64_t pushes = 0;   // number of gradients that were computed again
-  std::string weights_hash;  // comparable with the hash in the job's summary
+  std::string weights_hash;  // to compare with the hash in the job's summary
   Tensor values;             // final values of the variables, [arena total] f32
 };
 
-// Replays the order records `files` of all shards of one job, in any order, and compares every
-// version and staleness on the way with the record. The job ran under --consistency async or ssp
-// and began from its initial values; data: the data that it trained on. Throws UsageError for
-// records that cannot be replayed: with other data, of a synchronous job, begun from a checkpoint,
-// with restarted servers, or without exactly one record per shard. Throws FileError for records
-// that contradict each other.
+// Replays one job from the records of all its shards, and compares every version and staleness with
+// the records. files: the records, in any order. data: the data on which the job was trained. The
+// job must have run with --consistency async or ssp and begun from its initial values. Throws
+// UsageError for records that cannot be replayed: records of other data, of a synchronous job, of a
+// job that began from a checkpoint or restarted servers, or not exactly one record per shard.
+// Throws FileError for records that contradict each other.
 ReplayOutcome replay_order(std::span<const std::filesystem::path> files, const DataSplits& data);
 
 }  // namespace syncopate::bench

@@ -1,14 +1,14 @@
 // Computes when the steps of a synchronous job end under the virtual clock, without training.
 //
-// mirrored, multi-worker-mirrored: all workers wait for the slowest one, then for one ring
+// mirrored, multi-worker-mirrored: all workers wait for the slowest worker, then for one ring
 // all-reduce. central-storage, parameter-server: a worker sends its gradient to each server as soon
-// as it is computed; a server that has all gradients sends the new values to all workers; a worker
-// continues when it has the values of every server. Updates take no time unless
-// server_bytes_per_second is set. pipeline: a worker is a stage (pipeline_times.h).
+// as the gradient is computed. When a server has the gradients of all workers, it sends the new
+// values to all workers. A worker continues when it has the values of every server. Updates take no
+// time unless server_bytes_per_second is set. pipeline: a worker is a stage (pipeline_times.h).
 //
-// A kill ends the job as in real jobs (launch --restart): the current step is lost, all workers
-// wait until the killed one is back and all but rank 0 have received the values, and the steps
-// since the last checkpoint are repeated.
+// A kill restarts the job as `launch --restart` does. The current step is lost. All workers wait
+// until the killed worker is back, and until all workers except rank 0 have received the values.
+// The steps since the last checkpoint are repeated.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct StepTimesOptions {
   std::vector<std::int64_t> value_bytes;  // bytes of the values on each server
   bool has_servers = false;               // false: the workers all-reduce all bytes
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
-  // Of gradients that a server applies; 0: no limit. Set by `plan` alone.
+  // The bytes of gradients that a server applies per second; 0: no limit. Only `plan` sets this.
   double server_bytes_per_second = 0.0;
   std::optional<PipelineLoad> pipeline{};  // set: each of the workers computes a stage
 };
@@ -40,11 +40,11 @@ class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed);
 
-  // Simulates step `step`, which follows the last one. gradient_bytes: by server. Returns the time
-  // at which the last worker has the new values. Throws PeerError if a worker is killed during the
-  // step and is not restarted.
+  // Simulates the next step, which has the number `step`. gradient_bytes: the bytes of a gradient
+  // for each server. Returns the time at which the last worker has the new values. Throws PeerError
+  // if a worker is killed during the step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // Returns the time accounts of all workers; their samples are not counted.
+  // Returns the time accounts of all workers, without their numbers of samples.
   std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
 
  private:
@@ -60,16 +60,18 @@ class StepTimes {
   VirtualTime all_reduce(State& state) const;
   VirtualTime pass_stages(State& state, std::int64_t step) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
-  // Simulates a step of the job, and simulates it again after a kill.
+  // Simulates a step of the job. If a kill interrupts the step, simulates the restart and the step
+  // again.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // Adds the time that a kill costs to the step. attempt: the step without the kill.
+  // Adds the time that a kill and the restart cost. attempt: the state after the step without the
+  // kill.
   void restart_after(const Kill& kill, const State& attempt);
   VirtualTime fetch(int worker, VirtualTime from);
 
   const StepTimesOptions options_;
   const Link link_;
   std::int64_t total_bytes_ = 0;
-  std::vector<Kill> kills_;  // kills still to come, the next one last
+  std::vector<Kill> kills_;  // kills that have not happened yet; the next one is the last element
   State now_;
   State next_;  // the step being simulated; a member to reuse its memory
 };

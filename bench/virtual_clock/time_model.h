@@ -1,6 +1,6 @@
-// How long computing and sending take under the virtual clock. A step has the measured computation
-// and the random delays of worker/train/service_time.h. Every task, worker or server, has one link
-// to a network that has no limits itself:
+// The time that computing and sending take under the virtual clock. The time of a step is the
+// measured computation plus the random delays of worker/train/service_time.h. Every task (worker or
+// server) has one link to a network, which itself has no limits:
 //
 //   one message     b bytes from A to B occupy A's outgoing link for b / rate, in the order of
 //                   sending, and then B's incoming link for b / rate as soon as it is free. They
@@ -23,29 +23,31 @@
 
 namespace syncopate::bench {
 
-// The time of b bytes on a link, b / rate, rounded up to a nanosecond; 0 on a link without a limit.
+// Returns the time that `bytes` occupy a link: bytes / rate, rounded up to a nanosecond; 0 for a
+// link without a limit.
 VirtualTime time_on_link(const Link& link, std::int64_t bytes);
 VirtualTime delay_of(const Link& link);
 VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes);
 // Returns the bytes that each rank sends and receives in a ring all-reduce.
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 
-// Returns how long a server takes to update `bytes` of values from this many gradients, at a rate
-// in bytes of gradients per second; 0 for a rate of 0, which stands for no limit.
+// Returns the time that a server takes to update `bytes` of values from `gradients` gradients.
+// bytes_per_second: bytes of gradients that the server applies per second; 0 means no limit, and
+// the time is 0.
 VirtualTime update_time(double bytes_per_second, std::int64_t bytes, std::int64_t gradients);
 
-// The links of workers and servers. Calls for one direction come in the order of `now`. A copy
-// keeps the state at the time of copying.
+// The links of workers and servers. In each direction, calls must be in the order of `now`. A copy
+// of a Network has its own state.
 class Network {
  public:
   Network(const Link& link, int workers, int servers);
 
   bool is_plain() const noexcept { return link_.is_plain(); }
-  // Send `bytes` at time `now`, up (a gradient to a server) or down (values to a worker). Return
-  // the time at which they arrive.
+  // Send `bytes` at time `now` and return the time at which they arrive. up(): a gradient, from a
+  // worker to a server. down(): values, from a server to a worker.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
-  // Sends from a worker to another one.
+  // Sends from one worker to another.
   VirtualTime across(VirtualTime now, int from, int to, std::int64_t bytes);
 
  private:
@@ -60,13 +62,12 @@ class Network {
   std::vector<Ends> servers_;
 };
 
-// Draws the compute time of each step. Each pause is used by the first step that it delays. A copy
-// keeps the state at the time of copying.
+// Draws the compute time of each step. Each pause delays only one step, the first that it overlaps.
+// A copy of a ComputeDelays has its own state.
 class ComputeDelays {
  public:
-  // Combines the slow workers and pauses of `faults` with the slow workers and pauses of its
-  // service_time. Throws UsageError if a step would take no time, because then the whole run would
-  // happen at once.
+  // Uses the slow workers and pauses of `faults` together with those of faults.service_time. Throws
+  // UsageError if a step would take no time, because the whole run would then take no time.
   ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
 
   // Returns the time of the worker's `step`-th step, which begins now: the measured computation,
@@ -74,15 +75,15 @@ class ComputeDelays {
   VirtualTime take(int worker, std::int64_t step, VirtualTime now) {
     return take_part(worker, step, now, 1.0);
   }
-  // As take(), for a part of the step's computation and random delay.
+  // Like take(), but with only the fraction `part` of the step's computation and random delay.
   VirtualTime take_part(int worker, std::int64_t step, VirtualTime now, double part);
 
  private:
   VirtualTime compute_of(int worker) const;
 
-  ServiceTimeOptions options_;  // without pauses, which pauses_ holds
+  ServiceTimeOptions options_;  // without pauses, which are in pauses_
   double compute_seconds_;
-  std::vector<Pause> pauses_;  // pauses that no step has used up yet
+  std::vector<Pause> pauses_;  // pauses that have not delayed a step yet
 };
 
 }  // namespace syncopate::bench

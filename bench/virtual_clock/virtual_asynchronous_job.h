@@ -1,10 +1,10 @@
 // An asynchronous virtual job: async, ssp, and sync with backup workers. Each worker leases a
-// batch, computes the gradient of the values that it received, pushes it, and receives its next
-// values when the shard's rule allows it. Ledger, shard, rule and running statistics are the code
-// of a real job. Called by virtual_training.cc.
+// batch, computes the gradient with the values that it has received, pushes the gradient, and
+// receives new values when the consistency rule of the shard allows it. Ledger, shard, rule and
+// running statistics are the code of a real job. Called by virtual_training.cc.
 //
-// A gradient is computed at the end of its compute time. It depends only on the values that were
-// read, so one device serves all workers.
+// The device computes a gradient when the compute time of the worker has passed. The gradient
+// depends only on the values that the worker has received, so one device can serve all workers.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ namespace syncopate::bench {
 struct VirtualWorker {
   std::uint32_t incarnation = 0;  // number of times that the worker was started
   bool is_alive = false;
-  bool is_resting = false;     // the shard does not wait for this worker
-  std::uint64_t sequence = 0;  // number of the worker's last push
-  std::uint64_t done = 0;      // number of its last push that was applied or dropped
+  bool is_resting = false;     // whether the shard does not wait for this worker
+  std::uint64_t sequence = 0;  // the number of the worker's last push
+  std::uint64_t done = 0;      // the number of its last push that was applied or dropped
 
   std::vector<float> values;            // values as received, [arena total]
   std::vector<std::uint64_t> versions;  // versions of `values`, by bucket
@@ -46,14 +46,15 @@ struct VirtualWorker {
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
-  VirtualTime begun{0};         // when the worker began to compute
-  VirtualTime computed{0};      // when the worker had the gradient or asked for first values
-  VirtualTime sent{0};          // when the gradient's last part arrived
-  VirtualTime answered{0};      // when the answer's last part was sent
-  std::vector<int> unanswered;  // number of buckets without an answer, by server
-  int parts_missing = 0;        // servers that still owe their part of the answer
+  VirtualTime begun{0};  // when the worker began to compute
+  // When the worker had computed the gradient, or had asked for its first values.
+  VirtualTime computed{0};
+  VirtualTime sent{0};          // when the last part of the gradient arrived
+  VirtualTime answered{0};      // when the last part of the answer was sent
+  std::vector<int> unanswered;  // by server: number of buckets without an answer
+  int parts_missing = 0;        // number of servers with missing parts of the answer
 
-  VirtualTime idle_since{0};  // since when the worker has values and waits for a batch
+  VirtualTime idle_since{0};  // since when the worker has been waiting for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
   Doing doing = Doing::kNothing;
 };
@@ -73,16 +74,16 @@ class VirtualAsynchronousJob {
     enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
     Kind kind = Kind::kComputed;
     int worker = 0;
-    std::uint32_t incarnation = 0;            // the worker's; unused in kKill and kJoin events
-    int server = 0;                           // the server of a kPushed or kAnswered event
-    std::optional<double> restart_seconds{};  // from a worker's kill; empty: no restart
+    std::uint32_t incarnation = 0;            // of the worker; unused for kKill and kJoin
+    int server = 0;                           // for kPushed and kAnswered
+    std::optional<double> restart_seconds{};  // for kKill: time from the kill; nullopt: no restart
   };
 
   VirtualWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
   VirtualTime now() const noexcept { return queue_.now(); }
   bool is_time_up() const noexcept { return plan_.is_time_up(now()); }
-  // Whether no further batch will be leased to a worker.
+  // Returns whether no further batch will be leased.
   bool is_all_handed_out() const noexcept { return ledger_.all_handed_out() || is_time_up(); }
   bool is_over() const noexcept {
     return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
@@ -134,8 +135,8 @@ class VirtualAsynchronousJob {
   std::deque<int> waiting_;  // workers that wait for a batch, in order of arrival
   std::vector<ps::ShardEvent> events_;
   ps::StalenessHistogram staleness_;  // staleness of all applied gradients
-  BucketId last_of_server_0_ = 0;     // a step ends when its gradient of this bucket is done
-  std::int64_t epoch_ = -1;           // the last epoch that has begun
+  BucketId last_of_server_0_ = 0;     // a step ends when this bucket is applied or dropped
+  std::int64_t epoch_ = -1;           // number of the last epoch that has begun
   double learning_rate_ = 0.0;
   VirtualTime end_{0};  // when the last push was applied
   std::string last_kill_;

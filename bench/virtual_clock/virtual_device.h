@@ -1,5 +1,6 @@
-// The device on which all virtual workers compute, one after the other: a compiled network with its
-// arena. Before a worker computes, its values and running statistics are loaded into the device.
+// The device on which all virtual workers compute, one after the other. It has one compiled network
+// with one arena. Before a worker computes, the worker's values and running statistics are loaded
+// into the device.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ namespace syncopate::bench {
 // The network on which all virtual workers compute. One thread only.
 class VirtualDevice {
  public:
-  // The device begins with the seed's initial values. Graph and data set must outlive the device.
-  // test: the split that evaluate() reads. Throws what Backend::compile throws.
+  // The device begins with the initial values of the seed in `options`. test: the split that
+  // evaluate() reads. `graph` and `test` must outlive the device. Throws what Backend::compile()
+  // throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);
 
@@ -28,17 +30,18 @@ class VirtualDevice {
   const Tensor& gradients() const noexcept { return arena_->gradients(); }  // f32, [total]
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
-  // Must be called after a caller has written to the tensor values().
+  // Must be called after a write to the tensor values().
   void note_written() { arena_->bump_all_versions(); }
-  // Sets values and running statistics as --init-from `file` does in train. Throws what
-  // load_weights() throws.
+  // Sets values and running statistics as `train --init-from file` does. Throws what load_weights()
+  // throws.
   void load_weights(const std::filesystem::path& file, std::uint64_t seed);
   // Sets the device's values. values: [total] f32, or values() itself.
   void load(std::span<const float> values);
-  // Runs forward and backward on the loaded values and leaves the gradient in gradients(). Updates
-  // the worker's running statistics in `state`, which may be empty if they are not needed.
+  // Runs the forward and the backward pass with the loaded values, and writes the gradients to
+  // gradients(). state: the worker's running statistics, which are updated; empty if they are not
+  // needed.
   Scores train(const Batch& batch, std::span<float> state);
-  // Evaluates the loaded values with the running statistics `state`.
+  // Evaluates the loaded values, with the running statistics `state`, on the split `test`.
   Evaluation evaluate(std::span<const float> state);
   // Evaluates on another split.
   Evaluation evaluate_on(const Dataset& split, std::span<const float> state);

@@ -21,42 +21,44 @@ namespace syncopate::bench {
 
 // The input of a run under the virtual clock.
 struct VirtualRun {
-  // The options of `train`. Cluster, replicas, service times and checkpoints are ignored; lanes 0
-  // stands for 1.
+  // The options of `train`. Cluster, replicas, service times and checkpoints are ignored. A number
+  // of lanes of 0 means 1.
   const TrainOptions& options;
-  int workers = 1;  // stages, of a pipeline
-  int servers = 0;  // number of parameter servers; 0 stands for 1
+  int workers = 1;  // for a pipeline: its stages
+  int servers = 0;  // number of parameter servers; 0 means 1
   const DataSplits& data;
   const Graph& graph;
   FaultInjection faults;
 };
 
-// What follows from the flags of a virtual run: the workers, the batches, the placement of
+// What follows from the input of a virtual run: the workers, the batches and the placement of
 // variables.
 struct VirtualPlan {
-  StrategyOptions strategy;  // with the lanes and the batch size per replica
+  StrategyOptions strategy;  // including lanes and batch size per replica
   TrainLoopOptions loop;
-  InputOptions input;  // batch_size: per step if synchronous, else per worker
+  InputOptions input;  // batch_size is per step if synchronous, otherwise per worker
   Schedule schedule;
   bool is_synchronous = true;
   bool has_servers = false;  // values come from servers or from a shard in host memory
   int workers = 1;           // workers that train from the start
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
-  const Dataset* final_test = nullptr;   // as in TrainingRun
-  std::optional<PipelineLoad> pipeline;  // the stages of the only worker
-  ps::Placement placement;               // placement of the variables on at least one server
+  const Dataset* final_test = nullptr;  // TrainingRun::final_test
+  std::optional<PipelineLoad>
+      pipeline;             // for a pipeline: the load of its stages; `workers` is then 1
+  ps::Placement placement;  // of the variables, on at least one server
 
-  // The number of tasks that take time: workers, or stages.
+  // Returns the number of simulated tasks: workers, or the stages of a pipeline.
   int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
-  // The format of the values that workers compute with.
+  // Returns the format of the values with which workers compute.
   ps::ValuesFormat values_format() const noexcept {
     return ps::values_format(strategy.parameter_server.compression);
   }
-  // Whether --max-seconds is over: workers complete their current step and begin no other.
+  // Returns whether --max-seconds have passed. Workers then complete their current step and begin
+  // no other step.
   bool is_time_up(VirtualTime now) const noexcept {
     return loop.max_seconds > 0.0 && seconds_of(now) >= loop.max_seconds;
   }

@@ -1,14 +1,14 @@
 // Training under a virtual clock: any number of workers, servers and links in one process and one
 // thread. Shard, consistency rule and optimizer are the code of real servers, batches are assigned
 // as in a real job, and every gradient is computed. Only time is simulated: the time of a step is
-// drawn, the time of a message is computed. A run is equal, bit for bit, on every machine with the
-// same instruction set, under any load. Called by `compare`.
+// drawn at random, and the time of a message is computed. The results of a run are bit-equal on all
+// machines with the same instruction set, under any load. Called by `compare`.
 //
-// A synchronous job trains the same shares of a global batch, sums the gradients in the same order
-// and makes the same updates as the real strategy, so the weights are equal bit for bit.
-// Asynchronous jobs (virtual_asynchronous_job.h) give one of the orders that a real job can have:
-// events at the same time are ordered by worker, and a worker leases its next batch when it has the
-// values for it.
+// A synchronous job divides global batches among workers, sums gradients and makes updates in the
+// same way as the real strategy, so its weights are bit-equal to those of a real job. An
+// asynchronous job (virtual_asynchronous_job.h) has one of the orders of events that a real job can
+// have. Events at the same time are ordered by worker, and a worker leases its next batch when it
+// has received the values for this batch.
 #pragma once
 
 #include <functional>
@@ -21,19 +21,20 @@ namespace syncopate::bench {
 
 // Trains, and writes the lines that `train` writes, with virtual seconds. Returns the summary,
 // which is the last line. Evaluations take no time. Memory is not measured: peak_memory_bytes is 0.
-// Compute and communication times of step lines and of the summary are means over the workers.
-// progress is called with the fraction of the batches that are trained; it may be empty.
-// Throws UsageError for contradictory flags, PeerError if a kill ends the job, DivergenceError.
+// Compute and communication times in step lines and in the summary are means over the workers.
+// progress: called with the fraction of the batches trained so far; may be empty.
+// Throws UsageError for contradictory flags, PeerError if a kill ends the job, and DivergenceError.
 Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
                         const std::function<void(double fraction)>& progress);
 
-// Another cluster. The steps of a run take other times there.
+// Another cluster, on which the steps of the same run take other times.
 struct OtherTimes {
   const FaultInjection& faults;
   MetricsWriter& metrics;
 };
-// Trains as train_virtually() does, and writes the lines of the same run in other clusters to their
-// metrics. The run is synchronous without backup workers, so its weights are the same in each.
+// Trains as train_virtually() does. For each element of `others`, also writes the lines of the same
+// run on that cluster to its metrics. The run must be synchronous without backup workers, so that
+// its weights are equal on all clusters.
 Summary train_in_clusters(const VirtualRun& run, MetricsWriter& metrics,
                           std::span<const OtherTimes> others,
                           const std::function<void(double fraction)>& progress);

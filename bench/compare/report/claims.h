@@ -1,6 +1,7 @@
-// Which differences between the rows of a comparison are certain. Every pair of rows is compared in
-// final accuracy and in time to the target. The probability that a report of identical variants
-// claims any difference is at most kFamilyLevel. Each measure has a fixed part of it.
+// Decides which differences between the rows of a comparison are certain. Every pair of rows is
+// compared by final accuracy and by time to the target. If all variants are identical, the
+// probability that a report claims any difference is at most kFamilyLevel. Each of the two measures
+// has a fixed part of this probability.
 #pragma once
 
 #include <cstdint>
@@ -15,81 +16,87 @@ namespace syncopate::bench {
 inline constexpr double kTimeLevel = 0.035;
 inline constexpr double kAccuracyLevel = 0.015;
 inline constexpr double kFamilyLevel = kTimeLevel + kAccuracyLevel;
-// The least number of seeds for a claim. Three runs that diverged or did not may have almost no
-// spread by chance, which a test takes for certainty.
+// The smallest number of seeds for a claim. Three runs may have almost no spread by chance, even if
+// some runs of the variant diverge, and a test then would be certain.
 inline constexpr int kSeedsForClaims = 5;
-// Two rows count as equal if the interval of their difference lies within these margins: 0.5 points
-// of accuracy, and a factor of 1.1 in time.
+// Two rows are equal if the interval of their difference lies within these margins: 0.5 percentage
+// points of accuracy, or a factor of 1.1 in time.
 inline constexpr double kEqualAccuracy = 0.005;
 inline constexpr double kEqualTime = 1.1;
 
 enum class Measure : std::uint8_t { kAccuracy, kTime };
 
-// The difference between two rows: the accuracy of `a` less the accuracy of `b`, as a fraction; or
-// the logarithm of the time of `a` to the target divided by the time of `b`.
+// The difference between two rows `a` and `b`. For kAccuracy, `value` is accuracy(a) - accuracy(b),
+// as a fraction. For kTime, `value` is log(time(a) / time(b)), with the times to the target.
 struct PairDifference {
   std::size_t a = 0;  // indices of rows
   std::size_t b = 0;
   Measure measure = Measure::kAccuracy;
   double value = 0.0;
   double level = kFamilyLevel;
-  double adjusted_p = 1.0;  // the difference is claimed if it is at most `level`
+  double adjusted_p = 1.0;  // the difference is claimed if adjusted_p <= level
   int seeds = 0;            // number of seeds of the row with fewer seeds
-  // The numbers above follow from these: the test of the runs alone, the variance added by the
-  // distance between evaluations, and the number of compared rows.
+  // The numbers above are computed from these. runs: the test of the runs alone.
+  // evaluation_variance: the variance added by the time between evaluations. means: the number of
+  // compared rows.
   WelchTest runs;
   double evaluation_variance = 0.0;
   int means = 2;
 
   bool is_claimed() const noexcept { return adjusted_p <= level; }
-  // Returns the test of the runs with the distance between evaluations.
+  // Returns the test `runs` with evaluation_variance added.
   WelchTest test() const;
-  // Returns the interval of `value`. All intervals of a measure hold together with probability
-  // 1 - level. In times the distance between evaluations is a source of error: a run reached the
-  // target at some time since its previous evaluation, any of them equally likely. It cancels
-  // between rows with equal weights. Otherwise the interval is infinite if the target was reached
-  // at the first evaluation.
+  // Returns the confidence interval of `value`. All intervals of a measure contain the true
+  // differences at the same time with probability 1 - level. For kTime, the time between
+  // evaluations is a source of error, because a run reached the target at an unknown time since its
+  // previous evaluation, uniformly distributed. This error cancels if the rows have equal weights.
+  // Otherwise the interval is infinite if a run reached the target at its first evaluation.
   Interval interval() const;
-  // Whether the interval lies within the margin of equality.
+  // Returns whether the interval lies within the margin of equality.
   bool is_equal() const;
-  // Returns the difference that this number of seeds with the same spread would show with a
-  // probability of about 80 %. Empty if it is larger than any that exists: a factor above 100 or
-  // more than 100 points.
+  // Returns the difference that this number of seeds, with the same spread, would show with a
+  // probability of about 80 %. Returns nullopt if this difference is a factor above 100 or more
+  // than 100 percentage points.
   std::optional<double> detectable_with(int of_seeds) const;
 };
 
-// The comparison in time of two rows where one or both missed the target with some runs. Times
-// of such runs are censored at their last evaluation. Because of the distance between evaluations,
-// times count in steps of the longest one before an evaluation that reached the target.
+// The comparison of the times of two rows if at least one of them missed the target with some runs.
+// The time of a run that missed the target is censored at its last evaluation. Times are rounded up
+// to multiples of a unit, because they are known only to the time between evaluations. The unit is
+// the longest time, over the runs that reached the target, from the previous evaluation to the
+// evaluation that reached it.
 struct CensoredPair {
   std::size_t a = 0;  // indices of rows
   std::size_t b = 0;
   LogRankTest test;
-  double level = 0.0;  // the level at which the pair was tested; 0 if it could not be reached
-  int seeds = 0;       // number of seeds of the row with fewer seeds
-  // The number of seeds, above these, with which the level can be reached. Empty if it was reached,
-  // or could have been if fewer runs had missed the target.
+  // The level at which the pair is tested; 0 if no result of the test could be claimed.
+  double level = 0.0;
+  int seeds = 0;  // number of seeds of the row with fewer seeds
+  // If `level` is 0: the number of seeds, above `seeds`, with which a claim would be possible.
+  // Nullopt if the present number of seeds would allow a claim with fewer missed targets.
   std::optional<int> seeds_needed;
 
   bool is_claimed() const noexcept { return test.p_value <= level; }
 };
 
 // The comparisons of all pairs of rows. A pair is left out if a row has fewer than kSeedsForClaims
-// seeds or a failed run, if other programs disturbed a run of either row, and in time if no run of
-// either row reached the target. A row that equals an earlier one (VariantSummary::same_as) is not
-// compared; the earlier row stands for it. Rows with equal weights are one row in accuracy.
+// seeds or a failed run, or if other programs disturbed a run of either row. Times are not compared
+// if no run of either row reached the target. A row that equals an earlier row
+// (VariantSummary::same_as) is represented by the earlier row. In accuracy, rows with equal weights
+// are represented by the first of them.
 class Claims {
  public:
   explicit Claims(const Rows& rows);
 
-  // Returns the difference of row `a` from row `b`; empty if the pair was left out, and in time if
-  // either row missed the target with a run.
+  // Returns the difference of row `a` from row `b`. Returns nullopt if the pair was left out, and
+  // for kTime also if a run of either row missed the target.
   std::optional<PairDifference> difference(std::size_t a, std::size_t b, Measure measure) const;
-  // Returns the comparison of two rows where one missed the target with a run.
+  // Returns the comparison of the times of two rows if a run of either row missed the target;
+  // otherwise nullopt.
   std::optional<CensoredPair> censored(std::size_t a, std::size_t b) const;
-  // Whether it is claimed that row `a` reached the target sooner than row `b`.
+  // Returns whether it is claimed that row `a` reached the target sooner than row `b`.
   bool is_sooner(std::size_t a, std::size_t b) const;
-  // Whether it is claimed that row `a` ended more accurate than row `b`.
+  // Returns whether it is claimed that row `a` ended more accurate than row `b`.
   bool is_more_accurate(std::size_t a, std::size_t b) const;
 
   const std::vector<PairDifference>& all() const noexcept { return pairs_; }
@@ -102,15 +109,17 @@ class Claims {
 
   std::vector<PairDifference> pairs_;   // a < b
   std::vector<CensoredPair> censored_;  // a < b
-  // For each row, the row that stands for it in a measure:
+  // For each row: the index of the row that represents it, by accuracy and by time.
   std::vector<std::size_t> of_accuracy_;
   std::vector<std::size_t> of_time_;
 };
 
-// Whether a claim about the row's final accuracy, or about its time to the target, is possible.
+// Return whether a claim about the row's final accuracy, or about its time to the target, is
+// possible.
 bool has_claimable_accuracy(const VariantSummary& row);
 bool has_claimable_time(const VariantSummary& row);
-// Whether a claim is possible about the times of a row that missed the target with some runs.
+// Returns whether a claim about the times is possible for a row that missed the target with some
+// runs.
 bool has_claimable_misses(const VariantSummary& row);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// The plots of a comparison. The index of a variant in the comparison is its colour and marker in
-// every plot. A plot without anything to show is left out.
+// Makes the plots of a comparison. The index of a variant determines its colour and marker in every
+// plot. Plots without data are left out.
 #pragma once
 
 #include <string>
@@ -11,34 +11,36 @@
 
 namespace syncopate::bench {
 
-// Draws a row for each variant, the soonest first, with a dot for each run, on a logarithmic axis.
-// A bar is the interval of the ratio to the soonest, drawn at its time times the ratio: a bar that
-// touches the dashed line of the soonest is too close to call. The outcome has a soonest row.
+// Draws the times to the target on a logarithmic axis: a row for each variant, the soonest first,
+// with a dot for each run. A bar shows the interval of the row's time: the interval of the ratio to
+// the soonest row, times the time of the soonest row. A dashed line marks the time of the soonest
+// row; if a bar touches this line, the difference is not certain. Requires outcome.soonest.
 Picture time_figure(const Outcome& outcome, FigureForm form);
 
-// Draws the mean accuracy over the seeds against seconds, of the best variant of each kind. The
-// outcome has a soonest row.
+// Draws accuracy against seconds for the best variant of each kind, as the mean over the seeds.
+// Requires outcome.soonest.
 Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 
-// Plots accuracy and loss of the watched split, against samples and against seconds.
+// Plots accuracy and loss on the watched split, against samples and against seconds.
 std::vector<NamedPlot> learning_plots(const Comparison& comparison);
-// Plots samples per second, the parts of the workers' time and the staleness of gradients.
+// Plots samples per second, how workers spent their time, and the staleness of gradients.
 std::vector<NamedPlot> time_plots(const Comparison& comparison);
-// Plots the bytes that workers sent and received, and the communication time of a step, as
-// predicted from the link and as measured.
+// Plots the bytes that workers sent and received, and the communication time of a step, both
+// predicted from the link and measured.
 std::vector<NamedPlot> communication_plots(const Comparison& comparison);
 
-// Averages the n-th evaluations of a variant's finished runs, up to the end of the shortest run.
-// position: where an evaluation is drawn.
+// Returns the mean curve of a variant's successful runs: point n is the mean of the n-th
+// evaluations, up to the end of the shortest run. position: returns the point of an evaluation.
 std::vector<Point> mean_curve(const ComparedVariant& variant,
                               Point (*position)(const CurvePoint& evaluation));
-// Returns the seconds and the accuracy in percent.
+// Returns the point with x = seconds and y = accuracy in percent.
 Point accuracy_at_seconds(const CurvePoint& evaluation);
 
-// Accuracies climb from chance at once and differ by little in the end: curves are cut off at this
-// many percentage points below the target.
+// Curves of accuracy begin this many percentage points below the target, because accuracies rise
+// fast at first and differ by little in the end.
 inline constexpr double kShownPoints = 25.0;
-// Makes a linear axis for percentages from the multiple of 10 below `low`, with ticks at these.
+// Makes a linear axis for percentages that begins at the multiple of 10 below `low`, with ticks at
+// multiples of 10.
 Axis accuracy_axis(const std::string& title, double low);
 
 }  // namespace syncopate::bench

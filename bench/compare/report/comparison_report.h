@@ -1,5 +1,5 @@
-// The files of a report: a page for people, which needs no network and no script, a picture of
-// each plot for papers, and JSON and CSV files for programs.
+// Makes the files of a report: a page for people, which needs no network and no script; a picture
+// of each plot, for papers; and JSON and CSV files for programs.
 #pragma once
 
 #include <filesystem>
@@ -12,24 +12,26 @@ namespace syncopate::bench {
 // Returns the page of the report, which is HTML and also well-formed XML.
 std::string html_page(const Outcome& outcome);
 
-// Returns runs.csv: one row per run with the numbers of its summary; a field without a number is
-// empty. Source: RFC 4180, with \n for a line end.
+// Returns the contents of runs.csv: one row per run with the numbers of its summary. Unknown
+// numbers are empty fields. Source: RFC 4180, with \n as line end.
 std::string runs_csv(const Comparison& comparison);
-// Returns curves.csv, with a row per point of every run's curves; a point is "test" or "train".
+// Returns the contents of curves.csv: one row per point of every run's curves; the kind of a point
+// is "test" or "train".
 std::string curves_csv(const Comparison& comparison);
 
-// Returns workers.csv, with a row per worker of every run: its steps and where its time went.
+// Returns the contents of workers.csv: one row per worker of every run, with its steps and how it
+// spent its time.
 std::string workers_csv(const Comparison& comparison);
-// Returns staleness.csv: for each worker of every run, the number of gradients with a staleness in
-// the range `from` to `to`, without empty ranges.
+// Returns the contents of staleness.csv: for each worker of every run, the number of gradients with
+// a staleness from `from` to `to`. Ranges without gradients are left out.
 std::string staleness_csv(const Comparison& comparison);
 
 // Writes report.html, plots/NAME.svg for each plot, and the CSV files into `dir`. Each file is
 // replaced completely or not at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Outcome& outcome);
 
-// Adds the answer and the numbers behind it to DIR/comparison.json, in place of earlier ones.
-// Numbers that are not known are null. Throws FileError.
+// Adds the answer, and the numbers from which it follows, to DIR/comparison.json, and removes an
+// earlier answer. Unknown numbers are null. Throws FileError.
 //   "answer": {"form":FORM, "sentence":S, "winners":[NAME, ...], "next":NAME, "next_ratio":R,
 //     "low":L, "high":H, "seeds":N, "seeds_needed":N},
 //   "rows": [{"name":N, "seconds_to_target":MEAN, "times_the_best":R, "samples_to_target":MEAN,

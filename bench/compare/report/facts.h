@@ -1,6 +1,5 @@
-// What a reader of a result should know: reasons for doubt, and how the numbers were made. A fact
-// is a subject and a short text; the answer shows the first warnings, the page and --explain all
-// facts.
+// Facts that a reader of a result should know: reasons for doubt, and how the numbers were made.
+// The first warnings are shown with the answer; the page and --explain show all facts.
 #pragma once
 
 #include <string>
@@ -12,18 +11,18 @@ namespace syncopate::bench {
 
 struct Fact {
   std::string subject;  // one or two words
-  std::string text;     // without a full stop at its end; a warning has at most 15 words
+  std::string text;     // without a final full stop; a warning has at most 15 words
   bool is_warning = false;
 };
 
-// The number of warnings beside an answer.
+// The largest number of warnings that are shown with an answer.
 inline constexpr std::size_t kShownWarnings = 3;
 
-// Returns the warnings, the most important first, and then the other facts.
+// Returns the warnings, the most important first, followed by the other facts.
 std::vector<Fact> facts_of(const Outcome& outcome);
-// Returns at most kShownWarnings warnings.
+// Returns the most important warnings, at most kShownWarnings.
 std::vector<Fact> shown_warnings(const Outcome& outcome);
-// Returns the warnings as a list of the page; "" for none.
+// Returns the warnings as an HTML list; "" if there are none.
 std::string warnings_html(const std::vector<Fact>& warnings);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// Converts the seconds of a job's processes to one clock. A process counts its seconds from its own
-// start, so one that was restarted or joined later counts from 0 again. Used by run_result.cc.
+// Converts the seconds of all processes of a job to one clock. Each process counts seconds from its
+// own start, so a process that was restarted or joined later begins at 0. Used by run_result.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@ namespace syncopate::bench {
 // The clock of one job. One thread only.
 class JobClock {
  public:
-  // Takes a line of the metrics that a process wrote `seconds` after its start at `began_at` (wall
-  // clock). Lines come in the order of the file.
+  // Adds a line of the metrics. began_at: when the process that wrote the line started, by the wall
+  // clock; this value identifies the process. seconds: the time from that start to the line. Lines
+  // are added in the order of the file.
   void add(double began_at, double seconds);
-  // Takes an evaluation. The process that started at `began_at` did not train during its `seconds`.
+  // Adds an evaluation of `seconds`, in which the process did not train.
   void add_evaluation(double began_at, double seconds);
   void set_synchronous(double began_at, bool is_synchronous);
 
-  // Returns, by `began_at`, the offset that converts the seconds of a process to seconds of the
-  // job. Called after all lines were added. With has_kills, workers were killed on purpose, so the
-  // time until all continued counts, as do the steps that were lost. Otherwise a gap between
-  // processes is a job that was stopped and resumed later, and its seconds continue where they
-  // ended.
+  // Returns for each process, with the key began_at, the offset to add to its seconds to get the
+  // seconds of the job. Called after all lines have been added. has_kills: workers were killed on
+  // purpose, so the time until all continue and the time of lost steps count. Without kills, a gap
+  // between processes means that the job was stopped and resumed later; its seconds then continue
+  // without the gap.
   std::map<double, double> offsets(bool has_kills) const;
 
  private:
@@ -30,8 +31,8 @@ class JobClock {
     double began_at = 0.0;
     std::size_t first_line = 0;
     std::size_t last_line = 0;
-    double seconds = 0.0;             // largest seconds of the process's lines
-    double evaluation_seconds = 0.0;  // time of evaluations, without training
+    double seconds = 0.0;             // the largest of the process's lines
+    double evaluation_seconds = 0.0;  // the total time of its evaluations
     bool is_synchronous = false;
   };
 

@@ -1,4 +1,4 @@
-// The machine that a comparison ran on: measured times are valid for that machine.
+// The machine on which a comparison ran. Measured times are valid only for this machine.
 #pragma once
 
 #include <optional>
@@ -9,27 +9,28 @@ namespace syncopate::bench {
 
 struct Machine {
   std::string host;
-  std::string processor;  // name of the processor; empty if the kernel does not tell
-  int cpus = 0;           // CPUs that the process may use
-  int cores = 0;          // that these CPUs are threads of; 0 if the kernel does not tell
+  std::string processor;  // name of the processor; "" if unknown
+  int cpus = 0;           // number of CPUs that the process may use
+  int cores = 0;          // number of cores that have these CPUs; 0 if unknown
   std::vector<std::string> gpus;
   std::string version;  // version of syncopate
   std::string date;     // start of the comparison, local time: "2026-11-23 14:05"
 };
 
-// Returns this machine, with the time of the call as its date.
+// Returns a description of this machine, with the current time as its date.
 Machine machine_here(std::string version);
 
-// Returns such as "Intel(R) Xeon(R) Platinum 8481C"; empty if the kernel does not tell.
+// Returns the name of the processor, such as "Intel(R) Xeon(R) Platinum 8481C"; "" if the kernel
+// does not provide the name.
 std::string processor_name();
 
-// Returns "node7: 2 CPUs on 1 core (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0, 2026-11-23 14:05".
-// The cores are left out where each CPU has its own.
+// Returns text such as "node7: 2 CPUs on 1 core (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0,
+// 2026-11-23 14:05". The number of cores is left out if each CPU has a core of its own.
 std::string describe(const Machine& machine);
 
 struct Comparison;
-// Describes how the variant with the most threads used the CPUs: "4 workers of 1 thread shared 2
-// CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
+// How the variant with the most threads used the CPUs, such as "4 workers of 1 thread shared 2
+// CPUs". cpu_use() returns nullopt if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {
   std::string words;
   bool is_shared = false;  // whether there are more threads than CPUs

@@ -1,6 +1,6 @@
-// The figure of a map: a grid, variants x clusters, coloured by the time to the target over the
-// least of the column. Fill is data, a frame is a test: it marks the winner and what cannot be
-// distinguished from it.
+// The figure of a map: a grid of variants x clusters. The fill of a cell shows the time to the
+// target, divided by the shortest time of the column. A frame shows the result of a test: it marks
+// the winner and the rows that cannot be distinguished from the winner.
 #pragma once
 
 #include "bench/compare/report/strategy_map.h"
@@ -8,8 +8,8 @@
 
 namespace syncopate::bench {
 
-// Draws the map for a page of 1120 units, with the sentences below the columns, or for a phone of
-// 358 units; the page then shows the sentences as a list.
+// Draws the map. kWide: for a page of 1120 units, with the sentences below the columns. kNarrow:
+// for a phone of 358 units, without the sentences, which the page shows as a list.
 Picture map_figure(const StrategyMap& map, FigureForm form);
 
 }  // namespace syncopate::bench

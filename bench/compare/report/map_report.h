@@ -1,5 +1,4 @@
-// The report of a map: the table and the sentences of the terminal, the page, the picture and the
-// data file.
+// Makes the report of a map: the text for the terminal, the page, the figure and the data file.
 #pragma once
 
 #include <filesystem>
@@ -10,15 +9,15 @@
 
 namespace syncopate::bench {
 
-// Prints the grid as a table, then what to use on each cluster, then the answer: at most 80 columns
-// for four clusters.
+// Prints the grid as a table, then the strategies to use on each cluster, then the answer. The
+// lines have at most 80 characters if there are four clusters.
 void print_map(std::ostream& out, const StrategyMap& map);
 
 // Returns the page, which is HTML and also well-formed XML. command: the comparison's command line.
 std::string map_page(const StrategyMap& map, const std::string& command);
 
-// Returns map.csv: a line for each cell, with full digits. Source: RFC 4180, with \n for a line
-// end.
+// Returns the contents of map.csv: a line for each cell of the grid, with numbers in full
+// precision. Source: RFC 4180, with \n as line end.
 std::string map_csv(const StrategyMap& map);
 
 // Writes report.html, map.svg and map.csv into the folder. Throws FileError.

@@ -1,4 +1,4 @@
-// The sentences of a map, made from its numbers.
+// Makes the sentences about a map from its numbers.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace syncopate::bench {
 
-// Returns what to use on which cluster, in at most kMostVerdictWords.
+// Returns a sentence of at most kMostVerdictWords words that says which strategies to use on which
+// cluster.
 std::string map_verdict(const StrategyMap& map);
-// Returns the most important warning; one that does not hold on all clusters begins with the name
-// of its cluster.
+// Returns the most important warning. If the warning does not apply to all clusters, its text
+// begins with the name of the cluster.
 std::optional<Fact> map_warning(const StrategyMap& map);
-// Returns what would give an answer if no cluster has one; "" otherwise.
+// If no cluster has an answer, returns a sentence about what would give one; otherwise "".
 std::string map_next(const StrategyMap& map);
 // Returns one sentence that says which variants ended less accurate.
 std::string map_accuracy(const StrategyMap& map);
 
-// The head of a column and the line under it: "Slow worker" and "one of 8, 4x slower"; for a
-// cluster of the user's own its name and its flags.
+// The two lines above a column, such as "Slow worker" and "one of 8, 4x slower". For a cluster that
+// the user defined, these are its name and its flags.
 struct ColumnHead {
   std::string name;
   std::string facts;

@@ -1,5 +1,5 @@
-// A comparison with its answer and the numbers of its rows: what to use and by how much. Terminal,
-// figures, page and JSON are made from it. All claims come from claims.h.
+// A comparison with its answer: which rows to use, and by how much they are better. Terminal text,
+// figures, page and JSON are made from an Outcome. All claims come from claims.h.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@
 namespace syncopate::bench {
 
 enum class AnswerForm : std::uint8_t {
-  kWinner,        // one row reached the target sooner than every other that has a time
-  kTie,           // several rows may be the soonest, the others are slower
+  // One row reached the target sooner than every other row that has a time.
+  kWinner,
+  kTie,           // several rows may be the soonest; the others are slower
   kNoDifference,  // no row is slower than another
-  kEqual,         // all rows are within the margin of equality
-  kMissed,      // some rows reached the target with every seed, and the others are shown to miss it
+  kEqual,         // all rows are shown to be equal, within the margin
+  // Some rows reached the target with every seed, and the other rows are shown to miss it.
+  kMissed,
   kNotReached,  // no row reached the target with every seed
   kNotDecided,  // too few seeds, or nothing to compare
   kBusy,        // other programs disturbed the runs
@@ -37,22 +39,24 @@ struct TimeRatio {
 
 struct Answer {
   AnswerForm form = AnswerForm::kNotDecided;
-  // The rows to use, the soonest first. With kNoDifference and kEqual, all rows.
+  // The rows to use, the soonest first. All rows with kNoDifference and kEqual.
   std::vector<std::size_t> winners;
-  // The soonest row that is shown to be slower than a winner, that winner (the first one if
-  // possible), and the ratio of their times.
+  // next: the soonest row that is shown to be slower than a winner. reference: this winner, which
+  // is the first winner if possible. next_ratio: the ratio of the times of these two rows.
   std::optional<std::size_t> next;
   std::size_t reference = 0;
   TimeRatio next_ratio;
   std::vector<std::size_t> missed;  // rows with runs that missed the target
-  bool are_misses_shown = true;     // all of them are shown to take longer than the first winner
-  int seeds = 0;                    // of the row with the fewest
-  // The factor that these seeds show with a probability of 80 %, and the number of seeds that would
-  // show a factor of 1.2 or decide at all; empty if unknown or too large to exist.
+  bool are_misses_shown =
+      true;       // whether all `missed` are shown to take longer than the first winner
+  int seeds = 0;  // of the row with the fewest
+  // detectable: the factor between times that this number of seeds would show with a probability of
+  // 80 %. seeds_needed: the number of seeds that would show a factor of 1.2 or allow any decision.
+  // Both are nullopt if unknown or too large to be useful.
   std::optional<double> detectable;
   std::optional<int> seeds_needed;
 
-  // Whether the answer names what to use.
+  // Returns whether the answer names rows to use.
   bool has_winners() const noexcept {
     return form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed;
   }
@@ -60,7 +64,7 @@ struct Answer {
 
 enum class RowState : std::uint8_t {
   kWinner,   // the only row to use
-  kTie,      // may be as soon as the soonest
+  kTie,      // not shown to be slower than the soonest row
   kReached,  // all runs reached the target
   kMissed,   // some runs did not reach the target
   kBusy,     // other programs disturbed the runs
@@ -68,19 +72,19 @@ enum class RowState : std::uint8_t {
   kPending,  // runs are missing
 };
 
-// What a row shows.
+// The result of a row.
 struct RowOutcome {
   RowState state = RowState::kPending;
   double seconds = 0.0;  // geometric mean of the times to the target
-  double ratio = 0.0;    // over the least of all rows; 0 without a time
+  double ratio = 0.0;    // `seconds` over the shortest time of all rows; 0 without a time
   int reached = 0;       // runs that reached the target
   int runs = 0;
-  std::optional<TimeRatio> over_best{};  // the ratio with its interval; empty for the soonest
+  std::optional<TimeRatio> over_best{};  // the ratio with its interval; nullopt for the soonest row
 };
 
 // A comparison with its answer.
 struct Outcome {
-  std::string cluster;  // its name, in a map; "" otherwise
+  std::string cluster;  // in a map: the name of the cluster; otherwise ""
   Comparison comparison;
   Rows rows;
   Claims claims;
@@ -89,7 +93,8 @@ struct Outcome {
   std::optional<std::size_t> soonest{};
 };
 
-// Returns the rows, the soonest first; those without a time in the order of the command line.
+// Returns the indices of the rows, the soonest first. Rows without a time come last, in the order
+// of the command line.
 std::vector<std::size_t> sorted_rows(const Outcome& outcome);
 
 // Computes the outcome of a comparison.

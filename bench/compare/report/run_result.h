@@ -1,7 +1,7 @@
-// The result of one run, read from the JSON lines that it wrote through a MetricsWriter. Tables,
-// verdict and report are made from it. Only the fields that they need are read. All seconds count
-// from the beginning of the job's training. Real runs and runs under the virtual clock write the
-// same lines.
+// The result of one run, read from the JSON lines that the run wrote through a MetricsWriter.
+// Tables, verdict and report are made from RunResults; only the fields that they need are read. All
+// seconds count from the beginning of the job's training. Real runs and runs under the virtual
+// clock write the same lines.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,45 @@
 
 namespace syncopate::bench {
 
-// An evaluation on the test samples.
+// An evaluation on the watched split.
 struct CurvePoint {
   std::int64_t step = 0;
   std::int64_t samples = 0;  // samples trained before the evaluation
-  double seconds = 0.0;      // job's seconds until it, without evaluations that paused training
+  // The job's time until the evaluation, without evaluations that paused training.
+  double seconds = 0.0;
   double loss = 0.0;
   double accuracy = 0.0;
-  double paused_seconds = 0.0;  // time of earlier evaluations that paused training
+  double paused_seconds = 0.0;  // total time of earlier evaluations that paused training
 };
 
-// The largest share of the CPU time that other processes may take during a run. Above it the
-// machine was busy, and the run's times are not evidence. Quiet machines of 2 CPUs have 0.00 to
-// 0.03.
+// The largest share of the CPU time that other processes may take during a run. Above this share,
+// the machine was busy, and the times of the run are not used as evidence. Quiet machines with 2
+// CPUs have shares from 0.00 to 0.03.
 inline constexpr double kMostOthersCpuShare = 0.10;
 
 struct RunResult {
-  std::string label;  // the name of its variant
+  std::string label;  // the label of the variant
   std::uint64_t seed = 1;
   int workers = 1;
-  std::optional<std::string> failure;  // one line: why the run has no summary
-  std::optional<double> began_at;      // wall clock, in seconds; empty under the virtual clock
-  int warmup_updates = 0;              // while the learning rate rises; 0 if unknown
-  std::vector<std::string> notes;      // what a reader of the run's numbers should know
-  std::vector<std::string> faults;     // injected faults: flags of compare with their values
-  std::vector<StepMetrics> training;   // the step lines; learning_rate may be NaN
-  std::vector<CurvePoint> curve;       // the evaluations, ascending
+  std::optional<std::string> failure;  // why the run has no summary, in one line
+  std::optional<double>
+      began_at;            // start by the wall clock, in seconds; nullopt under the virtual clock
+  int warmup_updates = 0;  // number of updates in which the learning rate rises; 0 if unknown
+  std::vector<std::string> notes;     // remarks for a reader of the run's numbers
+  std::vector<std::string> faults;    // the injected faults, as flags of compare with their values
+  std::vector<StepMetrics> training;  // the lines of steps; learning_rate may be NaN
+  std::vector<CurvePoint> curve;      // the evaluations, in order
   std::vector<WorkerMetrics> times;
   Summary summary;
-  // Communication seconds per step, predicted from latency and bandwidth of the link; may be empty.
+  // The communication time of a step in seconds, predicted from latency and bandwidth of the link;
+  // nullopt if unknown.
   std::optional<double> predicted_communication_seconds;
   // The share, from 0 to 1, of the machine's CPU time that other processes took during the run.
-  // Empty under the virtual clock and if unknown.
+  // Nullopt under the virtual clock, or if unknown.
   std::optional<double> others_cpu_share;
 
-  // Whether other processes took more than kMostOthersCpuShare, so that times claim nothing.
+  // Returns whether other processes took more than kMostOthersCpuShare, so that the times are no
+  // evidence.
   bool is_disturbed() const noexcept {
     return others_cpu_share.value_or(0.0) > kMostOthersCpuShare;
   }
@@ -63,8 +67,9 @@ struct RunResult {
 //   {"event":"summary",...}  or  {"event":"failure","reason":R}
 // Seconds of training points, curve and summary are converted to seconds of the job (job_clock.h).
 // A run counts as failed if its evaluations go back in time. Unknown events and fields are ignored,
-// as is a last line that was cut short. Returns nothing for a run without summary or failure, which
-// was interrupted. Throws FileError naming file and line if a line is not JSON or lacks a field.
+// as is a last line that was cut short. Returns nullopt for a run without summary or failure, which
+// means that the run was interrupted. Throws FileError naming file and line if a line is not JSON
+// or lacks a field.
 std::optional<RunResult> read_run(const std::filesystem::path& file);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// A map of strategies: the same variants on several clusters, one comparison for each. Terminal,
-// figure, page and JSON are made from it.
+// A map of strategies: the comparisons of the same variants on several clusters. Terminal text,
+// figure, page and JSON are made from a StrategyMap.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct StrategyMap {
 
   const Rows& rows() const noexcept { return columns.front().rows; }
   const Comparison& first() const noexcept { return columns.front().comparison; }
-  int seeds() const noexcept;  // of the row with the fewest
+  int seeds() const noexcept;  // the number of seeds of the row with the fewest
 };
 
-// Returns the map of these comparisons, which have the same variants in the same order. Throws
-// FileError if they do not.
+// Makes a map. comparisons[i] is the comparison on clusters[i]. Throws FileError unless all
+// comparisons have the same variants in the same order.
 StrategyMap make_map(const std::vector<std::string>& clusters, std::vector<Comparison> comparisons);
 
 }  // namespace syncopate::bench

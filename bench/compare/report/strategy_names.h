@@ -1,4 +1,4 @@
-// The names of variants for people, at a figure's row and in a sentence.
+// Makes names of variants for people, for the rows of a figure and for sentences.
 #pragma once
 
 #include <string>
@@ -7,19 +7,20 @@
 
 namespace syncopate::bench {
 
-// Returns such as "Sync, 1 backup worker". A variant with flags of its own, or with a label of its
-// own, keeps its label.
+// Returns the name for a row of a figure, such as "Sync, 1 backup worker". If the variant has flags
+// or a label of its own, returns its label.
 std::string row_name(const VariantSummary& row);
-// Returns the name, with the short name behind it if a reader could not tell that both mean the
-// same strategy: "multi-worker-mirrored (all-reduce)".
+// Returns the name of the row. If the short name has no word in common with it, adds the short name
+// in parentheses, such as "multi-worker-mirrored (all-reduce)".
 std::string name_with_short(const VariantSummary& row);
-// Returns such as "1 backup worker" or "ssp:3".
+// Returns the name for a sentence, such as "1 backup worker" or "ssp:3".
 std::string short_name(const VariantSummary& row);
 
-// Returns a ratio with two digits, near 1 with three, and never "1.00" for what is not 1: the
-// reader sees on which side of 1 it lies.
+// Returns a ratio with two digits, or three digits near 1. Never returns "1.00" for another number
+// than 1, so that a reader sees on which side of 1 the ratio lies.
 std::string ratio_text(double ratio);
-// Returns seconds with two decimals, and below 0.1 with two digits.
+// Returns seconds with two decimals; below 0.1, with two significant digits; from 10 on, with three
+// significant digits.
 std::string short_seconds(double seconds);
 
 }  // namespace syncopate::bench

@@ -1,4 +1,4 @@
-// One row per variant: the numbers of its runs, summarised over seeds.
+// Summarises the runs of each variant over the seeds, as one row per variant.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,30 @@ struct Sample {
   std::optional<double> deviation;  // standard deviation; empty for a single value
 };
 
-// The first evaluation of a run at or above the target that lasts: one of the next two is there,
-// too. Nothing is interpolated.
+// The evaluation at which a run reached the target: the first evaluation at or above the target
+// that is followed by another one among the next two evaluations. Times are not interpolated.
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
   double gap_seconds = 0.0;   // seconds since the previous evaluation
-  double wall_seconds = 0.0;  // since training began, with evaluations that paused training
+  double wall_seconds = 0.0;  // `seconds` plus the time of evaluations that paused training
 };
 
-// Returns when a run reached the target; nothing if it did not. The last evaluation has no next one
-// and counts alone.
+// Returns when a run reached the target; nullopt if it did not. The last evaluation need not be
+// followed by another one.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
-// Returns the final accuracy of a run: the mean of the evaluations in the last tenth of its
-// samples, or, with a validation split, the evaluation on the test samples after training.
+// Returns the final accuracy of a run on the test split: the mean of the evaluations in the last
+// tenth of its samples. With a validation split, returns the accuracy of the evaluation on the test
+// split after training.
 double final_accuracy(const RunResult& run, std::string_view watched_split);
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
-// A row of the comparison's table. Quantities are over successful runs; without any, empty.
+// A row of the comparison's table. Quantities are over successful runs, and nullopt if there is
+// none.
 struct VariantSummary {
-  std::string name;  // the label, with the number of workers if several rows have the label
+  std::string name;  // the label; with the number of workers if rows share the label
   std::string label;
   int workers = 1;
   Kind kind = Kind::kOneWorker;
@@ -48,43 +50,46 @@ struct VariantSummary {
   int failed = 0;
   int pending = 0;
   int reached = 0;                    // successful runs that reached the target
-  int disturbed = 0;                  // successful runs during which other programs were busy
-  bool has_comparable_times = true;   // false: real runs were made on several machines
-  double most_disturbance = 0.0;      // the largest share of the CPUs that they took
-  std::vector<std::string> failures;  // one per failed run, "seed 2: REASON"
-  std::vector<std::string> notes;     // on successful runs; "seed 2: NOTE" if not on all of them
-  std::optional<Sample> accuracy;     // final accuracy, a fraction
-  std::optional<Sample> seconds;      // duration of the whole run
+  int disturbed = 0;                  // successful runs that other programs disturbed
+  bool has_comparable_times = true;   // false: the runs are real and were made on several machines
+  double most_disturbance = 0.0;      // the largest share of the CPU time that other programs took
+  std::vector<std::string> failures;  // one per failed run, such as "seed 2: REASON"
+  std::vector<std::string> notes;  // about successful runs; "seed 2: NOTE" if not about all of them
+  std::optional<Sample> accuracy;  // final accuracy, a fraction
+  std::optional<Sample> seconds;   // duration of the whole run
   std::optional<Sample> samples_per_second;
-  std::optional<Sample> staleness;  // mean of each run; empty for synchronous variants
-  // Time and samples to the target are empty unless every run that ended reached the target: a mean
-  // over some of the runs would be too good.
+  std::optional<Sample> staleness;  // mean staleness of each run; nullopt for synchronous variants
+  // Time and samples to the target are nullopt unless every run that ended reached the target,
+  // because a mean over only some of the runs would be too good.
   std::optional<Sample> seconds_to_target;
   std::optional<Sample> samples_to_target;
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
-  std::vector<double> reached_gaps;    // seconds from the previous evaluation
-  std::vector<double> missed_seconds;  // the last evaluation of each run that missed the target
-  std::optional<std::size_t> same_as;  // an earlier row with equal weights and times in all runs
-  // Whether accuracy still rose in the last fifth of the runs: by more than 0.5 points, and by two
-  // standard errors over the seeds, above the fifth before it.
+  std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
+  std::vector<double>
+      missed_seconds;  // time of the last evaluation of each run that missed the target
+  std::optional<std::size_t>
+      same_as;  // index of an earlier row with equal weights and times in all runs
+  // Whether the accuracy still rose at the end of the runs: in the last fifth, it is higher than in
+  // the fifth before by more than 0.5 percentage points and more than two standard errors over the
+  // seeds.
   bool is_still_learning = false;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
   std::optional<Sample> samples;  // trained samples of each run
-  // With backup workers, the part of all gradients that came too late; empty if unknown.
+  // With backup workers: the fraction of all gradients that arrived too late. Nullopt if unknown.
   std::optional<double> dropped_gradients;
 
   int ended() const noexcept { return done + failed; }
-  // Returns the samples per update; empty before the first update.
+  // Returns the samples per update; nullopt if there are no updates.
   std::optional<double> batch() const noexcept {
     return updates && updates->mean > 0.0 ? std::optional(samples->mean / updates->mean)
                                           : std::nullopt;
   }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
-  // Returns the number of final accuracies that are not a number.
+  // Returns the number of runs with a final accuracy that is not finite.
   int not_numbers() const noexcept;
-  // Whether the variant's mean final accuracy is not significantly better than chance.
+  // Returns whether the mean final accuracy is not significantly better than chance.
   bool is_at_chance(const std::optional<Chance>& chance) const noexcept;
 };
 
@@ -96,10 +101,10 @@ Rows summarise(const Comparison& comparison);
 // Returns the name of the row, in quotes if it has blanks or commas outside braces.
 std::string named(const VariantSummary& row);
 
-// Returns the largest share of the CPUs that other programs took during a run.
+// Returns the largest share of the CPU time that other programs took during a run.
 double most_disturbance(const Rows& rows);
 
-// Whether all runs of two rows ended with equal weights, bit for bit.
+// Returns whether all runs of two rows ended with equal weights, bit for bit.
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// The tables of a comparison, which terminal and page show alike. A cell has a value and, in a
-// second line, its deviation.
+// Makes the tables of a comparison, for terminal and page. A cell has a value and, in a second
+// line, its standard deviation.
 #pragma once
 
 #include "bench/compare/report/outcome.h"
@@ -7,12 +7,14 @@
 
 namespace syncopate::bench {
 
-// Returns the table of the answer, the soonest first: the time to the target, times the best, and
-// the final accuracy. Rows that are equal stand in one line.
+// Returns the table of the answer: for each row, the time to the target, the ratio to the shortest
+// time, and the final accuracy. The row with the shortest time comes first. Equal rows share a
+// line.
 Table answer_table(const Outcome& outcome);
-// Returns all numbers of each row, in the order of the command line.
+// Returns the table with all numbers of each row, in the order of the command line.
 Table results_table(const Outcome& outcome);
-// Returns all comparisons of two rows, times before accuracies.
+// Returns the table with all comparisons of two rows. Comparisons of times come before comparisons
+// of accuracies.
 Table tests_table(const Outcome& outcome);
 
 }  // namespace syncopate::bench

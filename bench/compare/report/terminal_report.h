@@ -1,5 +1,5 @@
 // Prints a comparison in a terminal: its rows, the reasons for doubt and the answer. The answer
-// stands last, where it is read.
+// comes last, because the end of the output stays visible.
 #pragma once
 
 #include <iosfwd>
@@ -8,11 +8,11 @@
 
 namespace syncopate::bench {
 
-// Prints each fact with its subject in front.
+// Prints the facts, each with its subject first.
 void print_facts(std::ostream& out, const std::vector<Fact>& facts);
 
-// Prints the table of the answer, setting, warnings, verdict, accuracy and what to do next: at most
-// 180 words for four rows.
+// Prints the table of the answer, the conditions, the warnings, the verdict, the accuracies and
+// what to do next. These are at most 180 words if there are four rows.
 void print_outcome(std::ostream& out, const Outcome& outcome);
 
 // Prints all numbers, all tests and all facts.
