@@ -29,7 +29,7 @@ struct ScalingTurn {
 class ScalingSide {
  public:
   virtual ~ScalingSide() = default;
-  virtual ScalingTurn run(int steps) = 0;  // Throws PeerError, DivergenceError.
+  virtual ScalingTurn run(int steps) = 0;  // throws PeerError, DivergenceError
   virtual std::vector<pid_t> pids() const = 0;
   virtual std::string description() const = 0;
 };

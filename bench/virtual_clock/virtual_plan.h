@@ -44,8 +44,8 @@ struct VirtualPlan {
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
   const Dataset* final_test = nullptr;  // TrainingRun::final_test
-  std::optional<PipelineLoad>
-      pipeline;             // for a pipeline: the load of its stages; `workers` is then 1
+  // For a pipeline: the load of its stages; `workers` is then 1.
+  std::optional<PipelineLoad> pipeline;
   ps::Placement placement;  // of the variables, on at least one server
 
   // Returns the number of simulated tasks: workers, or the stages of a pipeline.

@@ -27,8 +27,8 @@ struct ComparedVariant {
   int workers = 1;
   std::vector<ComparedRun> runs;  // one run per seed
   // The following fields are nullopt, 0 or "" if comparison.json does not have them.
-  std::optional<bool>
-      is_synchronous{};  // whether all workers, except backup workers, contribute to each update
+  // Whether all workers, except backup workers, contribute to each update.
+  std::optional<bool> is_synchronous{};
   // Whether workers are separate processes, which may run on several machines.
   std::optional<bool> is_distributed{};
   std::string learning_rate_rule{};              // Comparison::learning_rate_rule of this variant
@@ -37,8 +37,8 @@ struct ComparedVariant {
   std::optional<int> threads_per_worker{};
   int servers = 0;
   std::string optimizer{};  // the name of the optimizer
-  std::optional<bool>
-      depends_on_timing{};  // whether timing decides which gradients an update contains
+  // Whether timing decides which gradients an update contains.
+  std::optional<bool> depends_on_timing{};
 };
 
 // The accuracy of a classifier that always predicts the most frequent class.
@@ -73,16 +73,16 @@ struct Comparison {
   std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown
   int threads_per_worker = 0;       // 0 if unknown
   std::optional<Chance> chance{};   // empty if unknown
-  // How the learning rates of the variants follow from the given rate; "" if unknown. linear, sqrt
-  // proportional to the samples of an update, or to their square root
+  // How the learning rates of the variants follow from the given rate; "" if unknown.
+  //   linear, sqrt     proportional to the samples of an update, or to their square root
   //   inverse-workers  divided by the number of workers
   //   none             equal for all variants, whatever the size of their updates
   //   given            chosen for each variant, in braces
   //   preset           chosen by the preset
   //   mixed            the variants have different rules
   std::string learning_rate_rule{};
-  std::optional<DerivedTarget>
-      derived_target{};           // the source of a derived target; nullopt: the target was given
+  // The source of a derived target; nullopt: the target was given.
+  std::optional<DerivedTarget> derived_target{};
   double run_wall_seconds = 0.0;  // wall clock time that a run took; 0 if unknown
 
   // Returns the name of the split that was evaluated during training. Evaluations on this split

@@ -47,8 +47,8 @@ struct Answer {
   std::size_t reference = 0;
   TimeRatio next_ratio;
   std::vector<std::size_t> missed;  // rows with runs that missed the target
-  bool are_misses_shown =
-      true;       // whether all `missed` are shown to take longer than the first winner
+  // Whether all `missed` are shown to take longer than the first winner.
+  bool are_misses_shown = true;
   int seeds = 0;  // of the row with the fewest
   // detectable: the factor between times that this number of seeds would show with a probability of
   // 80 %. seeds_needed: the number of seeds that would show a factor of 1.2 or allow any decision.

@@ -35,8 +35,8 @@ struct RunResult {
   std::uint64_t seed = 1;
   int workers = 1;
   std::optional<std::string> failure;  // why the run has no summary, in one line
-  std::optional<double>
-      began_at;            // start by the wall clock, in seconds; nullopt under the virtual clock
+  // Start by the wall clock, in seconds; nullopt under the virtual clock.
+  std::optional<double> began_at;
   int warmup_updates = 0;  // number of updates in which the learning rate rises; 0 if unknown
   std::vector<std::string> notes;     // remarks for a reader of the run's numbers
   std::vector<std::string> faults;    // the injected faults, as flags of compare with their values

@@ -43,8 +43,8 @@ class StudentizedRange {
 
  private:
   int means_;
-  std::vector<std::pair<double, double>>
-      scales_;  // values of sqrt(C / d), with their probabilities
+  // Values of sqrt(C / d), with their probabilities.
+  std::vector<std::pair<double, double>> scales_;
 };
 
 struct Interval {

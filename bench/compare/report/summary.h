@@ -66,10 +66,10 @@ struct VariantSummary {
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
   std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
-  std::vector<double>
-      missed_seconds;  // time of the last evaluation of each run that missed the target
-  std::optional<std::size_t>
-      same_as;  // index of an earlier row with equal weights and times in all runs
+  // Time of the last evaluation of each run that missed the target.
+  std::vector<double> missed_seconds;
+  // Index of an earlier row with equal weights and times in all runs.
+  std::optional<std::size_t> same_as;
   // Whether the accuracy still rose at the end of the runs: in the last fifth, it is higher than in
   // the fifth before by more than 0.5 percentage points and more than two standard errors over the
   // seeds.

@@ -54,8 +54,8 @@ class CpuModel final : public Model {
   // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
   // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
-  std::vector<Tensor>
-      lane_gradients_;  // [arena total] per lane except lane 0, which writes to the arena
+  // [arena total] per lane except lane 0, which writes to the arena.
+  std::vector<Tensor> lane_gradients_;
   Tensor accumulated_;  // [arena total]: gradients of micro-batches; empty before the first one
   bool has_accumulated_ = false;
   Tensor input_gradient_;  // [batch, ...]; default-constructed if no input is differentiated

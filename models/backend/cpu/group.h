@@ -70,8 +70,8 @@ struct LaneStep {
   LanePool& lanes;
   std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
   std::span<const std::byte> target;     // the targets of this lane's samples, as in Batch::target
-  const std::uint64_t* keys =
-      nullptr;  // keys of this lane's samples, as in Batch::keys; null: none
+  // Keys of this lane's samples, as in Batch::keys; null: none.
+  const std::uint64_t* keys = nullptr;
   std::int64_t loss_divisor = 1;
   // Receives the gradient of the differentiated input for this lane's samples; null: no input is
   // differentiated.

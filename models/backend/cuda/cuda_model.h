@@ -83,10 +83,10 @@ class CudaModel final : public Model {
   std::shared_ptr<Buffer> sums_;       // a LossSums on the device
   std::shared_ptr<Buffer> host_sums_;  // the copy of sums_ on the host
   StreamEvent forward_ends_;
-  std::vector<StreamEvent>
-      computed_;  // index: the bucket; recorded when its gradients are computed
-  std::vector<StreamEvent>
-      arrived_;  // index: the bucket; recorded when its gradients are on the host
+  // computed_[b] is recorded when the gradients of bucket b are computed.
+  std::vector<StreamEvent> computed_;
+  // arrived_[b] is recorded when the gradients of bucket b are on the host.
+  std::vector<StreamEvent> arrived_;
   // The program of the last forward pass, one of programs_.
   Program* program_ = nullptr;
   Step step_;

@@ -153,8 +153,8 @@ class DeviceVariables {
   std::vector<std::uint64_t> versions_;  // versions of the values on the device; index: the bucket
   Stream uploads_;
   StreamEvent last_use_;  // recorded by begin_refresh() after the last use of the values
-  std::vector<StreamEvent>
-      uploaded_;                // index: the bucket; recorded when its values are on the device
+  // uploaded_[b] is recorded when the values of bucket b are on the device.
+  std::vector<StreamEvent> uploaded_;
   PinnedWindow pinned_values_;  // pins the arena's values
   PinnedWindow pinned_gradients_;
   PinnedWindow pinned_state_;  // pinned so that a copy of the state does not block the host
