@@ -15,10 +15,10 @@
 
 namespace syncopate::bench {
 
-// Trains a run, writes its lines to `metrics` and returns the last line. For each element of
-// `others`, another cluster, writes the lines of the same run on this cluster to its metrics.
-// progress: called with the fraction of the run that is done; an exception of progress() ends the
-// run. Throws UsageError for contradictory options, and what training throws.
+// Trains a run, writes its lines to `metrics` and returns the last line. Each element of `others`
+// is another cluster: also writes the lines of the same run on that cluster to the metrics of the
+// element. progress: called with the fraction of the run that is done; an exception of progress()
+// ends the run. Throws UsageError for contradictory options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);
@@ -31,9 +31,9 @@ std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions
 
 // Returns the seconds per step in which one worker communicates, by the formulas of
 // virtual_clock/time_model.h. In a synchronous variant, all workers send at the same time; in an
-// asynchronous one, the worker is assumed to use the servers alone. Returns nullopt without link
-// emulation, for compressed gradients, because their size depends on the data, and for flags that
-// train refuses.
+// asynchronous variant, the worker is assumed to use the servers alone. Returns nullopt without
+// link emulation, for compressed gradients, because their size depends on the data, and for flags
+// that train refuses.
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data);
 
 }  // namespace syncopate::bench

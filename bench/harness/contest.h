@@ -71,10 +71,10 @@ class Contestant {
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,
                            int rounds, double seconds_per_turn);
 
-// Returns the cell of a table that compares contestants[ours], a side of this program, with the
-// best peer: the time of the best peer divided by the time of the contestant, and the name of the
-// peer. Returns "" if contestants[ours] is a peer. A side over TCP is compared only with peers over
-// TCP.
+// Returns the cell of a table that compares contestants[ours] with the best peer. The cell has the
+// time of the best peer divided by the time of contestants[ours], and the name of the peer. Returns
+// "" if contestants[ours] is not a side of this program. A side over TCP is compared only with
+// peers over TCP.
 std::string ratio_cell(const std::vector<Contestant>& contestants, std::size_t ours,
                        const Rounds& rounds);
 // Returns the name, description and seconds of contestants[index], and its speed relative to the

@@ -70,8 +70,8 @@ class Picture {
   double paragraph(Point baseline, std::string_view text, double width, double line_height,
                    const TextStyle& style = {});
   // Defines a pattern of slanted lines and returns the value of `fill` that uses the pattern. `id`
-  // must be unique in the page: a picture that is not displayed defines no pattern, so pictures
-  // cannot share one.
+  // must be unique in the page: a picture that is not displayed defines no pattern, so two pictures
+  // cannot share a pattern.
   std::string define_hatch(std::string_view id);
 
   // Sets the height of the drawing.

@@ -30,7 +30,7 @@ struct ScalingOptions {
   std::string peer_ddp;
   std::string json_file;
   bool quick = false;
-  WorkloadData data;  // the samples; random ones if no --data was given
+  WorkloadData data;  // the samples; random samples without --data
   // The grid of combinations. If set, it replaces `replicas`, `threads_total` and `peer_ddp`.
   std::optional<ScalingGrid> grid;
   // The folder for the page scaling.html of a grid; if empty, no page is written.

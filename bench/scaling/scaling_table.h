@@ -26,7 +26,7 @@ struct ScalingRow {
   Spread samples_per_second;
   std::vector<double> samples_per_second_per_round;  // one number per round
   double utilisation = 0.0;        // CPU time of the tasks / (wall time * cpus()), mean over rounds
-  Spread speed_up;                 // samples per second / those of the first row, by round
+  Spread speed_up;                 // samples per second / samples per second of the first row
   bool is_oversubscribed = false;  // whether there are more threads than CPUs
 
   int cpus() const noexcept { return replicas * threads; }  // each thread takes one CPU

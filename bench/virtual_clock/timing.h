@@ -2,7 +2,8 @@
 // Compute delays, links and synchronous steps come from the virtual clock (time_model.h,
 // step_times.h). For async, ssp and backup workers, one ps::ConsistencyRule per server decides
 // which gradients are applied and which workers wait. Simulating thousands of workers takes
-// seconds. The simulated times of a small job equal those of train_virtually(). Called by `plan`.
+// seconds. The simulated times of a small job equal the times that train_virtually() gives. Called
+// by `plan`.
 //
 // In contrast to train_virtually(), servers may need time to apply gradients.
 #pragma once

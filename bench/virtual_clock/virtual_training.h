@@ -5,7 +5,7 @@
 // machines with the same instruction set, under any load. Called by `compare`.
 //
 // A synchronous job divides global batches among workers, sums gradients and makes updates in the
-// same way as the real strategy, so its weights are bit-equal to those of a real job. An
+// same way as the real strategy, so its weights are bit-equal to the weights of a real job. An
 // asynchronous job (virtual_asynchronous_job.h) has one of the orders of events that a real job can
 // have. Events at the same time are ordered by worker, and a worker leases its next batch when it
 // has received the values for this batch.
@@ -33,8 +33,8 @@ struct OtherTimes {
   MetricsWriter& metrics;
 };
 // Trains as train_virtually() does. For each element of `others`, also writes the lines of the same
-// run on that cluster to its metrics. The run must be synchronous without backup workers, so that
-// its weights are equal on all clusters.
+// run on that cluster to the metrics of the element. The run must be synchronous without backup
+// workers, so that its weights are equal on all clusters.
 Summary train_in_clusters(const VirtualRun& run, MetricsWriter& metrics,
                           std::span<const OtherTimes> others,
                           const std::function<void(double fraction)>& progress);

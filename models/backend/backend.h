@@ -90,7 +90,7 @@ constexpr auto named_values(Precision /*type*/) {
 }
 
 // Dynamic loss scaling for fp16: losses are multiplied by a scale before the backward pass. The
-// scale is halved after an overflow and doubled after growth_interval steps without one.
+// scale is halved after an overflow and doubled after growth_interval steps without an overflow.
 // Source: GradScaler of PyTorch.
 struct LossScaling {
   float first = 65536.0F;      // the scale of the loss at the first step

@@ -26,7 +26,7 @@ concept HasNames = requires(Enum value) {
   named_values(value);
 };
 
-// Returns the name of a value; "" for a value without one.
+// Returns the name of a value; "" if the value has no name.
 template <HasNames Enum>
 constexpr std::string_view name(Enum value) noexcept {
   for (const Named<Enum>& row : named_values(value)) {

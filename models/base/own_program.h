@@ -1,5 +1,5 @@
-// Which program this process runs, and how to start it again. /proc/self/exe does not name the
-// program's file if the program was started through the C library's loader, as the script of a
+// Finds the program that this process runs, and how to start it again. /proc/self/exe does not name
+// the program's file if the program was started through the C library's loader, as the script of a
 // bundle does (deploy/bundle.sh).
 #pragma once
 
@@ -12,8 +12,8 @@ namespace syncopate {
 std::filesystem::path own_file();
 
 // Returns the absolute path of the file to execute in order to start this program again. This is
-// own_file(), except in a bundle: there, own_file() is programs/NAME, and the path is that of the
-// script bin/NAME. Throws FileError as own_file() does.
+// own_file(), except in a bundle: there, own_file() is programs/NAME, and this function returns the
+// path of the script bin/NAME. Throws FileError as own_file() does.
 std::filesystem::path own_program();
 
 }  // namespace syncopate

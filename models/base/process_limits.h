@@ -24,7 +24,7 @@ void adapt_to_limited_address_space();
 // apply and what to type.
 void require_threads(int count, std::size_t spare_bytes, std::string_view task);
 
-// Describe the limits on memory and on threads that apply to this process, how much is in use, and
+// Return a text about the limits on memory or on threads that apply to this process, their use, and
 // what to type, such as "the limit on address space is 250 MiB, of which 240 MiB are in use: raise
 // it with ulimit -v unlimited".
 std::string memory_advice(const std::filesystem::path& root = "/");
@@ -42,9 +42,9 @@ class MemoryKills {
   // root: the root of the file system, for tests. interval: the time between two calls of look().
   explicit MemoryKills(std::filesystem::path root = "/",
                        std::chrono::nanoseconds interval = std::chrono::seconds(5));
-  // Reads the kernel's count of kills. Called regularly, whenever next_look() has passed. Only
-  // kills since the call of look() before the last one can explain the end of a child; older kills
-  // may have ended other processes of the cgroup.
+  // Reads the kernel's count of kills. Called regularly, whenever next_look() has passed. Kills
+  // explain the end of a child only if they happened since the last but one call of look(); older
+  // kills may have ended other processes of the cgroup.
   void look();
   const Deadline& next_look() const noexcept { return next_look_; }
   // Called once for each child that was ended by SIGKILL. Returns text such as ", probably by the

@@ -22,8 +22,8 @@ std::optional<double> cgroup_cpus(const std::filesystem::path& root = "/");
 std::int64_t free_swap(const std::filesystem::path& root = "/");
 
 // Returns the memory that the process can still get, in bytes: the smaller of the machine's
-// available memory, which includes caches that the kernel can drop, and what the cgroups leave. 0
-// when unknown.
+// available memory and what the cgroups leave. Caches that the kernel can drop count as available.
+// 0 when unknown.
 std::int64_t available_memory(const std::filesystem::path& root = "/");
 
 // Returns the memory and swap space that the machine has, or that the cgroups of this process allow

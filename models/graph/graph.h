@@ -349,7 +349,8 @@ class GraphBuilder {
  private:
   NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                 Shape shape);
-  // Adds the weight, and the bias if there is one, of the last node.
+  // Adds the parameters of the last node: the weight, and a bias of `biases` elements unless that
+  // is 0.
   void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
   // Returns the sizes C, H, W of a map if `x` is the flattened form of this map, and its order in
   // files differs from its order in memory.

@@ -6,7 +6,7 @@ namespace syncopate {
 
 // The number of rows or columns of zeros on each side. A single number applies to every side. With
 // TensorFlow's "same", an odd number of rows or columns is divided so that the bottom and the right
-// get one more; PyTorch's layers pad all sides equally.
+// get the larger part; PyTorch's layers pad all sides equally.
 struct Padding {
   constexpr Padding(int each = 0) : Padding(each, each, each, each) {}
   constexpr Padding(int t, int l, int b, int r) : top(t), left(l), bottom(b), right(r) {}

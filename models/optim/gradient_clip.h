@@ -8,7 +8,7 @@
 namespace syncopate {
 
 // Computes a norm from 16 partial sums of squares. With several sums, an addition need not wait for
-// the one before it.
+// the previous addition.
 class NormSums {
  public:
   // Adds the next gradients to the sums. In every call except the last, their number must be a

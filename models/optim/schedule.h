@@ -32,7 +32,8 @@ struct ScheduleOptions {
 class Schedule {
  public:
   // Throws UsageError when the learning rate, the length of the run or the factor is not positive
-  // and finite, when milestones do not ascend, or when the warm-up is longer than the run.
+  // and finite. Throws UsageError, too, when milestones do not ascend or the warm-up is longer than
+  // the run.
   explicit Schedule(ScheduleOptions options);
   // Returns the learning rate after `epochs` passes over the data; fractions of an epoch count.
   // Source: Loshchilov and Hutter 2017, eq. 5 without restarts, for the cosine; Goyal et al. 2017,

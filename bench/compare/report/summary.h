@@ -18,8 +18,8 @@ struct Sample {
   std::optional<double> deviation;  // standard deviation; empty for a single value
 };
 
-// The evaluation at which a run reached the target: the first evaluation at or above the target
-// that is followed by another one among the next two evaluations. Times are not interpolated.
+// The evaluation at which a run reached the target: the first evaluation at or above the target, if
+// one of the next two evaluations is at or above the target, too. Times are not interpolated.
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
@@ -27,8 +27,8 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // `seconds` plus the time of evaluations that paused training
 };
 
-// Returns when a run reached the target; nullopt if it did not. The last evaluation need not be
-// followed by another one.
+// Returns when a run reached the target; nullopt if it did not. The last evaluation of a run counts
+// without a following evaluation.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last

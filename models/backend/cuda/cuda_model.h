@@ -1,5 +1,5 @@
 // CudaModel computes a graph on one GPU. If the strategy keeps the variables on the host, changed
-// values are copied to the device bucket by bucket, and gradients are copied to the host bucket by
+// values are copied to the device bucket by bucket. Gradients are copied to the host bucket by
 // bucket while earlier layers still compute. If updates are made on the device, only samples and
 // scores are copied. The gradients of each bucket are then summed over the replicas while earlier
 // layers still compute their backward pass.

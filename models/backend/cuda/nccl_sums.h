@@ -15,8 +15,9 @@
 
 namespace syncopate::cuda {
 
-// A table of the NCCL functions that the sums call, which tests can replace. Signatures and meaning
-// are those of NCCL. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
+// A table of the NCCL functions that the sums call, which tests can replace. The functions have the
+// signatures and the meaning that NCCL defines. Source: NVIDIA NCCL user guide, "API", for 2.18 and
+// newer.
 struct NcclTable {
   ncclResult_t (*get_unique_id)(ncclUniqueId* id) = nullptr;
   ncclResult_t (*init_rank)(ncclComm_t* made, int size, ncclUniqueId id, int rank,

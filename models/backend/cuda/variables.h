@@ -1,8 +1,8 @@
-// DeviceVariables holds a replica's arena and state on its device: the trained values, a copy of
-// the weights in the type of the activations, gradients, and slots if updates are made on the
-// device. In fp16, the gradients are multiplied by the loss scale until they are unscaled or an
-// update has read them. Strategies use the arena on the host. The arena's versions show when values
-// must be copied to the device, and to_host() copies them back.
+// DeviceVariables holds a replica's arena and state on its device: trained values, a copy of the
+// weights in the type of the activations, gradients, and, if updates are made on the device, slots.
+// In fp16, the gradients are multiplied by the loss scale until they are unscaled or an update has
+// read them. Strategies use the arena on the host. The arena's versions show when values must be
+// copied to the device, and to_host() copies them back.
 #pragma once
 
 #include <cuda_runtime_api.h>

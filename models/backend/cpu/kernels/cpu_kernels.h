@@ -126,8 +126,9 @@ struct CpuKernels {
   // Applies batch norm: y = x * scale + shift (+ added), then ReLU if `relu`. `added` may be null.
   void (*batch_norm_apply)(const float* x, const float* added, float* y, BlockedShape shape,
                            const float* scale, const float* shift, bool relu);
-  // Computes dz = dy (+ dy2), or 0 where the ReLU's output is 0, and the backward sums of batch
-  // norm: sums [2, channels] f64 are the sums of dz and of dz * (x - mean) * inverse_deviation.
+  // Computes dz = dy (+ dy2), or 0 where the ReLU's output is 0. Also computes the backward sums of
+  // batch norm: sums [2, channels] f64 are the sums of dz and of dz * (x - mean) *
+  // inverse_deviation.
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
   // Computes the input gradient of batch norm: dx = a * (dz - m) - (x - mean) * k. a, m, mean and k
   // have one value per channel.

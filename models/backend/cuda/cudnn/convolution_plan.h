@@ -16,8 +16,8 @@
 
 namespace syncopate::cuda {
 
-// The device for which engines are chosen: a present device, or a device of which only a
-// description exists. Used by one thread only.
+// The device for which engines are chosen: a present device, or a device that is only described.
+// Used by one thread only.
 class PlanTarget {
  public:
   // The cuDNN handle must outlive the PlanTarget and all ConvPlans made for it.

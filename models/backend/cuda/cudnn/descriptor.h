@@ -63,7 +63,7 @@ class Descriptor {
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
   cudnnBackendKnobType_t get_knob_type() const;  // for a knob choice: the type of its knob
-  // Return the notes of an engine, each of which is an attribute with a list of enumerators.
+  // Return the notes of an engine. A note is an attribute with a list of enumerators.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;
   std::string get_text(cudnnBackendAttributeName_t name) const;

@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOn
   if (place.idle) return;
   const auto constants = operation.template constants<kWidth>(place.channel);
   if constexpr (kReadsAhead<Operation>) {
-    // Goes from the last row to the first: most of these kernels follow one that reads the same map
-    // from the first row to the last, so that the last rows are still in the L2 cache.
+    // Goes from the last row to the first. Most of these kernels run after a kernel that reads the
+    // same map from the first row to the last, so the last rows are still in the L2 cache.
     const std::int64_t ends = (grid.rows - 1) * grid.channels + 2 * place.channel;
     for_packs_of_thread<Operation::kRowsAtOnce>(
         place, grid,

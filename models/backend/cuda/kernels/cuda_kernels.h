@@ -412,7 +412,7 @@ struct ReplicaSlices {
   int count = 0;
 };
 // Replaces elements [begin, begin + count) of every arena by their sum over all arenas. Adds in the
-// order of models/tensor/sums.h, so the sums are bit-equal to those of the CPU.
+// order of models/tensor/sums.h, so the sums are bit-equal to sums on the CPU.
 void sum_replicas(const ReplicaSlices& slices, std::int64_t begin, std::int64_t count,
                   cudaStream_t stream);
 
