@@ -38,7 +38,7 @@ std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunH
 
 // The runs that are planned for a folder.
 struct PlannedFolder {
-  std::string name;  // the cluster, a folder inside the map's; "" for the report's folder
+  std::string name;  // in a map: the cluster, which names a folder; otherwise ""
   std::vector<RunHead> runs;
 };
 

@@ -1,4 +1,4 @@
-// The report of a comparison or a map: its files in the folder, and what the terminal shows.
+// Writes the report of a comparison or a map to its folder, and prints its answer in the terminal.
 #pragma once
 
 #include <filesystem>

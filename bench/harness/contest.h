@@ -28,7 +28,7 @@ struct ContestSide {
 struct ContestTask {
   std::function<std::string(int calls)> command;  // returns the command that makes `calls` calls
   int uncounted_calls = 1;                        // calls of a command that are not timed
-  int most_calls = 5000;                          // most timed calls in one command
+  int most_calls = 5000;                          // largest number of timed calls in one command
 };
 
 // Owns the processes of one side and records the times of its calls at the current data size. One

@@ -14,7 +14,7 @@ namespace syncopate::bench {
 
 struct Kill {
   int worker = 0;
-  double at_seconds = 0.0;                // seconds from the start of training
+  double at_seconds = 0.0;                // time from the start of training
   std::optional<double> restart_seconds;  // from the kill to the restart; empty: no restart
 };
 

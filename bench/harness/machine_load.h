@@ -21,7 +21,7 @@ double this_process_cpu_seconds();
 // waited for it. The resolution is 10 ms. Throws FileError when one of `pids` has ended.
 double cpu_seconds_of_families(const std::vector<pid_t>& pids);
 
-// The time of a machine's CPUs since it was started, summed over CPUs.
+// The time of a machine's CPUs since the machine was started, summed over CPUs.
 struct CpuTimes {
   // The time of processes. Includes the time that the host gave to other machines ("steal"), which
   // the measured processes did not get either.

@@ -69,7 +69,8 @@ class RankGroup {
 
   int rank_;
   int size_;
-  // The sockets to other ranks. Rank 0 has one per other rank; the other ranks have one, to rank 0.
+  // The sockets to other ranks. Rank 0 has a socket to each other rank; the other ranks have only a
+  // socket to rank 0.
   std::vector<FileDescriptor> sockets_;
   std::vector<pid_t> pids_;
   FileDescriptor memory_;

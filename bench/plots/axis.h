@@ -1,4 +1,5 @@
-// An axis of a plot: maps values to positions and chooses the round numbers to mark.
+// The axis of a plot, which maps values to positions. Also chooses round numbers to mark on the
+// axis.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ inline constexpr double kPlotHeight = 300.0;  // without a legend below the plot
 // The width that the labels of an x axis may take together in a plot of width kPlotWidth.
 inline constexpr double kRoomForX = kPlotWidth - 70.0;
 
-// The colours of the parts of a plot, which colour-blind readers can tell apart. Source: M. Okabe,
-// K. Ito, Color Universal Design (2008).
+// The colours of the parts of a plot. Colour-blind readers can distinguish these colours. Source:
+// M. Okabe, K. Ito, Color Universal Design (2008).
 namespace colour {
 inline constexpr std::string_view kBlue = "#0072b2";
 inline constexpr std::string_view kRed = "#d55e00";
@@ -86,7 +86,7 @@ struct Segment {
 struct BarRow {
   std::string label;              // above the bar; "": another bar of the previous row
   std::vector<Segment> segments;  // side by side
-  std::vector<double> dots{};     // one for each run
+  std::vector<double> dots{};     // a dot for each run
   std::string note{};             // text to the right of the bar
 };
 

@@ -36,7 +36,7 @@ class PsJobServer {
   // other servers.
   PsJobServer(const PsJobOptions& options, int index, const Endpoint& rendezvous,
               FileDescriptor listening);
-  ~PsJobServer();  // the job fails if the server is still running
+  ~PsJobServer();  // stops the server; the job fails if it is not over
   PsJobServer(const PsJobServer&) = delete;
   PsJobServer& operator=(const PsJobServer&) = delete;
 
@@ -46,7 +46,7 @@ class PsJobServer {
  private:
   std::atomic<bool> stop_ = false;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last, because the thread uses the other members
+  std::jthread thread_;  // declared last, because the thread uses the other members
 };
 
 // A worker with constant gradients. Every update therefore changes all values by the same amount,

@@ -32,7 +32,7 @@ struct StepTimesOptions {
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
   // The bytes of gradients that a server applies per second; 0: no limit. Only `plan` sets this.
   double server_bytes_per_second = 0.0;
-  std::optional<PipelineLoad> pipeline{};  // set: each of the workers computes a stage
+  std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
 };
 
 // Simulates the steps of one job. One thread only.

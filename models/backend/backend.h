@@ -44,7 +44,7 @@ struct CompileOptions {
 struct LossScaleState {
   float scale = 1.0F;
   std::int64_t good_steps = 0;     // steps without overflow since the loss scale last changed
-  std::int64_t skipped_steps = 0;  // updates skipped because fp16 overflowed, since training began
+  std::int64_t skipped_steps = 0;  // updates skipped since training began because fp16 overflowed
   bool operator==(const LossScaleState&) const = default;
 };
 
@@ -73,7 +73,8 @@ class Backend {
   // step's calls of update(), which use the scaled gradients.
   virtual void clip_gradients(ParameterArena& arena, double max_norm);
   // Copies values and optimizer slots from the device to the host, if updates are made on the
-  // device. Called before the host reads values or slots; `slots` are those passed to update().
+  // device. Called before the host reads values or slots. slots: the tensors that are passed to
+  // update().
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
   // Waits for all started steps, then returns the fp16 loss scaling state of the models that use
   // `arena`. If losses are not scaled, returns nullopt, and set_loss_scale() has no effect.
@@ -121,7 +122,7 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 // threads. Throws UnavailableError when this machine does not support `isa`.
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
 
-// A library that computes, such as oneDNN.
+// A library that a backend uses, such as oneDNN.
 struct LibraryVersion {
   std::string name;
   std::string built;   // the version at compile time

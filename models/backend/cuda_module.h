@@ -39,7 +39,8 @@ class CudaModule {
   // Returns the architectures that the module has code for, as CMAKE_CUDA_ARCHITECTURES names them:
   // "75-real", "90a-real", "90-virtual".
   virtual std::vector<std::string> architectures() const = 0;
-  // Returns the versions of cuDNN, cuBLAS, NCCL and the CUDA runtime, as built and as loaded.
+  // Returns the versions of cuDNN, cuBLAS, NCCL and the CUDA runtime with which the module was
+  // built, and those loaded now.
   virtual std::vector<LibraryVersion> library_versions() const = 0;
   // Returns the visible CUDA devices, at least one. Throws UnavailableError when there is no
   // driver, the driver is too old, or there is no device.

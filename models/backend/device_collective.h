@@ -30,8 +30,9 @@ class DeviceCollective {
 
   // A function that overwrites a block of bytes on every rank with the bytes of rank 0.
   using Broadcast = std::function<void(std::span<std::byte>)>;
-  // Connects the replica to all others; `broadcast` exchanges the id of the connection. Called once
-  // by every rank, before the first step. Throws PeerError, DeviceError, UsageError.
+  // Connects the replica to all other replicas. broadcast: used to send the id of the connection
+  // from rank 0 to all ranks. Called once by every rank, before the first step. Throws PeerError,
+  // DeviceError, UsageError.
   virtual void join(const Broadcast& broadcast) = 0;
   // Ends the use of the collective. Every rank calls leave() after its last step; if a rank does
   // not, sums of the other ranks may fail. Does not block for long.

@@ -80,7 +80,7 @@ struct GroupTime {
 
 class Trace;  // defined in models/base/trace.h
 
-// A compiled model is used by one thread. It may use threads of its own inside a call.
+// A compiled model. Used by one thread. A call may use other threads internally.
 class Model {
  public:
   virtual ~Model() = default;

@@ -20,7 +20,7 @@ class FlushDenormals {
   ~FlushDenormals() { _mm_setcsr(saved_); }
 
  private:
-  // The flags that flush denormals are bits 15 and 6 of MXCSR. Source: Intel 64 and IA-32
+  // The flags in the register MXCSR that flush denormals, bits 15 and 6. Source: Intel 64 and IA-32
   // Architectures Software Developer's Manual, 10.2.3.
   static constexpr unsigned kFlushToZero = 0x8000;
   static constexpr unsigned kDenormalsAreZero = 0x0040;

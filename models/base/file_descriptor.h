@@ -1,4 +1,4 @@
-// A file descriptor with one owner, which closes it.
+// A file descriptor with one owner, which closes the descriptor.
 #pragma once
 
 #include <unistd.h>

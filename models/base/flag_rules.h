@@ -60,7 +60,8 @@ using ExplainName = std::string (*)(std::string_view value);
 // initialisers.
 struct FlagRules {
   std::string value;  // the placeholder in --help; "" derives it from the type
-  // A unit such as "seconds": --help shows SECONDS, and messages say "seconds" for "a number".
+  // The unit of a number, such as "seconds": --help shows SECONDS as the placeholder, and messages
+  // say "expected seconds" in place of "expected a number".
   std::string unit;
   std::string default_text;     // describes the default; "" shows the target's value, if any
   std::optional<double> least;  // numbers below this limit are refused

@@ -1,4 +1,4 @@
-// Parsing of flag values (times, rates, lists of named fields), and numbers as text for messages
+// Parses values of flags (times, rates, lists of named fields), and formats numbers for messages
 // and files.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Log lines on stderr: "[syncopate] warning: ...". Thread-safe.
+// Writes log lines to stderr, such as "[syncopate] warning: ...". Thread-safe.
 #pragma once
 
 #include <string_view>

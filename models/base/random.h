@@ -14,7 +14,8 @@ namespace syncopate {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept;
 
-// Returns the 64-bit FNV-1a hash. The hash of a parameter's name selects its random stream.
+// Returns the 64-bit FNV-1a hash of a name. The hash of a parameter's name selects the parameter's
+// random stream.
 std::uint64_t hash_name(std::string_view name) noexcept;
 
 // The random numbers of one (seed, stream), addressed by index. The functions change no state.

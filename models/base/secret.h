@@ -21,7 +21,8 @@ inline constexpr std::string_view kOtherNonce =
     "the two have different nonces, or one has none; give all tasks the same SYNCOPATE_NONCE "
     "(--nonce goes before it)";
 
-// Returns 64 random bits that are not all 0. Throws as random_nonce() does.
+// Returns 64 random bits, not all of them 0. Throws FileError if the system provides no random
+// bits.
 std::uint64_t random_token();
 
 }  // namespace syncopate

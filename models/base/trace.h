@@ -49,7 +49,7 @@ class TraceThread {
  private:
   friend class Trace;
   struct Record {
-    std::int64_t begun_us = 0;  // since 1970
+    std::int64_t begun_us = 0;  // begin of the span, since 1970
     std::int64_t length_us = 0;
     std::int64_t number = -1;
     TraceKind kind = TraceKind::kStep;

@@ -24,7 +24,7 @@ enum class Activation : std::uint8_t {
   kLinear
 };
 
-// A function other than ReLU, element by element.
+// An element-wise function other than ReLU.
 struct ActivationOp {
   Activation kind = Activation::kSilu;
   // Only for kLeakyRelu: y = x if x > 0 and slope * x otherwise, as LeakyReLU of PyTorch.
@@ -38,7 +38,7 @@ struct ActivationOp {
   float offset = 0.0F;
 };
 
-// Returns whether the function of 0 is 0.
+// Returns whether the function maps 0 to 0.
 constexpr bool keeps_zero(const ActivationOp& op) noexcept {
   switch (op.kind) {
     case Activation::kSigmoid:

@@ -223,7 +223,7 @@ struct LossOp {
 
 // The target of a pixel that loss and metrics ignore.
 inline constexpr std::int32_t kUncounted = 255;
-// The most metrics that a loss may have.
+// The largest number of metrics of a loss.
 inline constexpr std::size_t kMostMetrics = 4;
 // The index of the metric that log lines and files show and that rules on evaluations use.
 inline constexpr std::size_t kMainMetric = 0;
@@ -274,8 +274,8 @@ struct Graph {
   std::size_t num_inputs() const noexcept;
   // Returns whether training needs Batch::keys: true if there is a dropout.
   bool uses_keys() const noexcept;
-  // Returns the index of the input of this name among inputs(). Throws ShapeError when there is
-  // none.
+  // Returns the index of the input with this name in inputs(). Throws ShapeError when there is no
+  // such input.
   std::size_t input_index(std::string_view input_name) const;
   // Returns the node of the first input. Networks for images have no other input.
   const Node& first_input() const;
@@ -325,7 +325,8 @@ class GraphBuilder {
   NodeId average_pool(NodeId x, AveragePoolOp operation = {});
   NodeId global_average_pool(NodeId x);
   NodeId flatten(NodeId x);
-  // Adds a layer. `init`: distribution of the weight's initial values; the bias starts at zero.
+  // Adds a dense layer. init: the distribution of the weight's initial values; the bias starts at
+  // zero.
   NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform,
                DenseOp operation = {});
   NodeId add(NodeId a, NodeId b);

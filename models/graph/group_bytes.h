@@ -9,8 +9,8 @@ struct GroupValues {
   double first_input = 0.0;
   double inputs = 0.0;
   double output = 0.0;
-  double gradients = 0.0;        // of the output, one per reader
-  double input_gradients = 0.0;  // of the inputs that get a gradient
+  double gradients = 0.0;        // all gradients of the output; each reader writes one
+  double input_gradients = 0.0;  // gradients of the inputs, if they are computed
   double element_bytes = 4.0;
   bool relu = false;
   bool add = false;

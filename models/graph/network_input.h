@@ -23,14 +23,14 @@ struct NetworkInput {
   DType target_dtype = DType::kI32;  // kF32 for numbers
   bool takes_image_size = false;     // samples are pictures, and --image-size resizes them
 
-  // Returns the shape that a network's last values must have.
+  // Returns the shape that the output of the network must have.
   Shape logits_shape() const;
   // Returns the loss of networks that do not choose a loss: softmax cross-entropy for classes, the
   // mean squared error for numbers.
   LossOp loss() const;
 };
 
-// Returns why a loss does not fit targets of this type, and what to do; empty if it fits.
+// Returns why a loss does not fit targets of this type, and what to do; "" if the loss fits.
 std::string why_loss_does_not_fit(LossKind loss, DType target_dtype);
 
 // Adds the last layers of a network: the layers of input.head, then a dense layer with

@@ -30,7 +30,7 @@ class NodeReader {
  protected:
   using Json = nlohmann::ordered_json;
 
-  // Returns a message with the place of the node in front.
+  // Returns `what` with the place of the node in front, for a message.
   std::string located(const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
   // Reads the name of the operation into op_ and returns the operation's row. Returns null if no
@@ -40,7 +40,7 @@ class NodeReader {
   // Throws UsageError if the node has a field that is neither one of these nor one that all nodes
   // have.
   void check_fields(std::span<const Field> fields) const;
-  // Reads the fields of an operation into the values that `fields` name.
+  // Reads the fields of an operation into the variables to which `fields` points.
   void read_fields(std::span<const Field> fields) const;
   bool has(const char* key) const;
   // Returns the value of a field. type: the name of the expected type in messages, such as "a

@@ -29,7 +29,7 @@ inline constexpr std::int64_t kLargestWindow = 1 << 7;
 // As OperationRow::inputs: two or more inputs, up to this number.
 inline constexpr std::size_t kSeveralInputs = 1000;
 
-// A node as a text describes it: what GraphBuilder needs to add it.
+// A node as a text describes it. Has what GraphBuilder needs to add the node.
 struct NodeDraft {
   Operation operation;
   std::string name;  // empty: none
@@ -106,7 +106,7 @@ struct OperationRow {
   Operation defaults = ReluOp{};
   std::string_view name = {};       // the name in texts, such as "conv2d"
   std::string_view noun = {};       // the name in tables, such as "convolution"; empty: `name`
-  std::size_t inputs = 1;           // how many values it reads
+  std::size_t inputs = 1;           // number of values that the operation reads
   std::string_view why_named = {};  // why a node must have a name; empty: it may have none
   // Returns the fields in the order of a text; a shape comes first. Empty: the operation does not
   // occur in texts.

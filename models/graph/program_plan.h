@@ -26,17 +26,19 @@ struct MemoryPlan {
 };
 
 // Places buffers in one block of memory such that buffers in use at the same step never overlap.
-// Greedy: the largest buffer first, each at the lowest offset that is free for its whole lifetime.
-// Source: Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
+// The algorithm is greedy: it places the largest buffer first, and each buffer at the lowest offset
+// that is free for the buffer's whole lifetime. Source: Pisarchyk and Lee 2020, "Efficient memory
+// management for deep neural net inference".
 MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 
 // What a group needs besides its inputs and its output: memory in bytes, and the values that the
 // backward pass reads.
 struct GroupNeeds {
-  std::size_t saved = 0;             // written by forward, read by backward
-  std::size_t output_sums = 0;       // written by forward for the batch norm that reads the output
-  std::size_t forward_scratch = 0;   // used during forward only
-  std::size_t backward_scratch = 0;  // used during backward only
+  std::size_t saved = 0;  // written by the forward pass, read by the backward pass
+  std::size_t output_sums =
+      0;  // written by the forward pass for a batch norm that reads the output
+  std::size_t forward_scratch = 0;   // used during the forward pass only
+  std::size_t backward_scratch = 0;  // used during the backward pass only
   int inputs_in_backward = 0;        // the backward pass reads this many inputs, from the first on
   bool output_in_backward = false;   // the backward pass reads the output
   // The index of the input with the gradient that overwrites the first gradient of the group's

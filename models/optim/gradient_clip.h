@@ -1,4 +1,4 @@
-// Clipping of a step's gradients by their global norm. Source: Pascanu et al. 2013, algorithm 1;
+// Clips the gradients of a step by their global norm. Source: Pascanu et al. 2013, algorithm 1;
 // clip_grad_norm_ of PyTorch.
 #pragma once
 
@@ -30,7 +30,7 @@ double gradient_norm(std::span<const float> gradients) noexcept;
 // norm to about max_norm.
 float clip_factor(double norm, double max_norm) noexcept;
 
-// Multiplies all gradients by a factor. A factor of 1 leaves their bits as they are.
+// Multiplies all gradients by a factor. A factor of 1 does not change their bits.
 void scale_gradients(std::span<float> gradients, float factor) noexcept;
 // Scales the gradients by the clip_factor() of their norm.
 void clip_gradients(std::span<float> gradients, double max_norm) noexcept;

@@ -27,7 +27,8 @@ constexpr int first_addend(std::int64_t index, int n) noexcept {
   return static_cast<int>(((block + 1) % n + n) % n);
 }
 
-// The functions that work on arrays. The arrays of a call must not overlap and need no alignment.
+// The addition and conversion functions. The arrays of a call must not overlap and need no
+// alignment.
 struct SumKernels {
   // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
   // all n ranks in this order, with rank 0 after rank n - 1, and stores the sum in all ranks[i][e].
@@ -38,7 +39,8 @@ struct SumKernels {
   // Add one array to another, element by element: into = into + addend.
   void (*add_f32)(float* into, const float* addend, std::int64_t count);
   void (*add_bf16)(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count);
-  // Convert to the nearest bf16, and back. `words`: [count] bf16 at any address.
+  // to_bf16() converts f32 to the nearest bf16, and from_bf16() converts back. words: [count] bf16
+  // at any address.
   void (*to_bf16)(void* words, const float* from, std::int64_t count);
   void (*from_bf16)(float* into, const void* words, std::int64_t count);
   // Converts from + error to bf16 and sets `error` to the rounding error, that is from + error

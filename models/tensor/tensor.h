@@ -41,7 +41,8 @@ class Tensor {
   // Returns a view of the tensor's rows [begin, end), along its first axis. Throws ShapeError when
   // the rows are out of range.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
-  // Returns a view with another shape. Throws ShapeError when the counts of elements differ.
+  // Returns a view of the same elements with another shape. Throws ShapeError when the numbers of
+  // elements differ.
   Tensor reshaped(Shape shape) const;
 
  private:

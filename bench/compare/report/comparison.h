@@ -67,7 +67,7 @@ struct Comparison {
   std::string model;                      // the network; "" if unknown
   std::string budget;                     // the budget of every run, in words
   std::string faults;                     // the injected faults, as flags of compare; "": none
-  std::optional<double> target_accuracy;  // a fraction from 0 to 1; empty if unknown
+  std::optional<double> target_accuracy;  // a fraction from 0 to 1; nullopt if unknown
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
   std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown

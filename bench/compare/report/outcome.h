@@ -49,7 +49,7 @@ struct Answer {
   std::vector<std::size_t> missed;  // rows with runs that missed the target
   // Whether all `missed` are shown to take longer than the first winner.
   bool are_misses_shown = true;
-  int seeds = 0;  // of the row with the fewest
+  int seeds = 0;  // number of seeds of the row with the fewest seeds
   // detectable: the factor between times that this number of seeds would show with a probability of
   // 80 %. seeds_needed: the number of seeds that would show a factor of 1.2 or allow any decision.
   // Both are nullopt if unknown or too large to be useful.

@@ -11,7 +11,7 @@
 
 namespace syncopate::bench {
 
-// Returns the mean of the values. Throws InternalError when there are none.
+// Returns the mean of the values. Throws InternalError when `values` is empty.
 double mean(std::span<const double> values);
 
 // Returns the standard deviation of the sample, with the divisor n - 1; nullopt for fewer than two

@@ -16,7 +16,7 @@ struct StrategyMap {
 
   const Rows& rows() const noexcept { return columns.front().rows; }
   const Comparison& first() const noexcept { return columns.front().comparison; }
-  int seeds() const noexcept;  // the number of seeds of the row with the fewest
+  int seeds() const noexcept;  // the number of seeds of the row with the fewest seeds
 };
 
 // Makes a map. comparisons[i] is the comparison on clusters[i]. Throws FileError unless all

@@ -63,7 +63,7 @@ struct VariantSummary {
   // because a mean over only some of the runs would be too good.
   std::optional<Sample> seconds_to_target;
   std::optional<Sample> samples_to_target;
-  // Values of each run that reached the target, in the order of seeds:
+  // The times of the runs that reached the target, in the order of seeds.
   std::vector<double> reached_seconds;
   std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
   // Time of the last evaluation of each run that missed the target.

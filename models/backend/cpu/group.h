@@ -99,7 +99,8 @@ inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }
 
-// The base class of groups without parameters. It keeps the group's context and memory.
+// A base class of groups that, by default, needs no memory. It keeps the group's context and
+// memory.
 class PlainGroup : public Group {
  public:
   explicit PlainGroup(const GroupContext& context) : context_(context) {}

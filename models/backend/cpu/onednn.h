@@ -12,7 +12,8 @@
 
 namespace syncopate {
 
-// Describes an f32 tensor of these dimensions in a format that oneDNN chooses.
+// Returns the description of an f32 tensor with these dimensions in a format that oneDNN will
+// choose.
 inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }

@@ -24,7 +24,8 @@ class ConvolutionGroup : public PlainGroup {
     needs.inputs_in_backward = 1;
     needs.output_in_backward = group().relu;
     // The gradients of a convolution are computed one after the other in one block of scratch,
-    // sized for the largest: the weights' (16-bit gradient, workspace), the input's, the bias's.
+    // which has the size of the largest need. The weight gradient needs the 16-bit gradient and a
+    // workspace; the input gradient and the bias gradient need a workspace each.
     const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
     needs.backward_scratch =
         std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),

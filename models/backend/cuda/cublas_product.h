@@ -11,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// Throws DeviceError for a status of cuBLAS other than success.
+// Throws DeviceError unless the status of cuBLAS is success.
 void check_cublas(cublasStatus_t code, SourceLocation where = SourceLocation::current());
 
 // Plans a product of row-major matrices with the algorithm that cuBLASLt recommends. The product

@@ -1,5 +1,5 @@
-// The CUDA runtime: error codes as exceptions, handles with one owner each, and device memory as
-// Buffers.
+// Wraps the CUDA runtime: error codes become exceptions, handles have one owner each, and device
+// memory is a Buffer.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,8 +42,8 @@ using StreamEvent = UniqueHandle<EventTraits>;
 void use_device(int index);
 
 Stream make_stream();
-// Makes a CUDA stream with priority over other streams. Sums of gradients use it, because other
-// replicas wait for them.
+// Makes a CUDA stream with priority over other streams. Sums of gradients run on such a stream,
+// because other replicas wait for the sums.
 Stream make_priority_stream();
 // How the host waits for an event of make_event(). kLooks: polls, which has the lowest latency.
 // kSleeps: sleeps, which frees the CPU core.

@@ -29,7 +29,8 @@ struct GroupContext {
   // Whether algorithms may be timed. False for a smaller last batch, where timing costs more than
   // it saves.
   bool measures = true;
-  // Whether input groups fold the samples (conv_shape.h), because only convolutions read them.
+  // Whether input groups fold the samples (conv_shape.h). True if only convolutions read the
+  // samples.
   bool folds_inputs = false;
   int device = 0;
   cudaStream_t stream = nullptr;

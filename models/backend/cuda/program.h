@@ -46,9 +46,9 @@ class Program {
   std::vector<std::vector<GradientSum>> sums_before_backward_;
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
-  // The passes captured as CUDA graphs, with the arguments they were captured with.
+  // The passes as captured CUDA graphs, and the arguments with which they were captured.
   CapturedWork forward_;
-  std::vector<CapturedWork> backward_;  // by backward_segment()'s `end`
+  std::vector<CapturedWork> backward_;  // index: `end` of backward_segment()
   Step captured_;
 };
 

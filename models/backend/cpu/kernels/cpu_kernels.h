@@ -65,7 +65,7 @@ struct BatchNormBackward {
   const float* dy2;    // second output gradient, added to dy; may be null
   const float* x;      // the normalised input
   const float* y;      // the ReLU's output; null if its mask is computed from x
-  const float* scale;  // of batch norm: y = x * scale + shift (+ added)
+  const float* scale;  // scale of batch norm: y = x * scale + shift (+ added)
   const float* shift;
   const float* mean;
   const float* inverse_deviation;

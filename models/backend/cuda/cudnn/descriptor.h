@@ -17,7 +17,7 @@
 
 namespace syncopate::cuda {
 
-// Throws DeviceError, with cuDNN's text for the code, for a status other than success.
+// Throws DeviceError with cuDNN's text for the status `code`, unless the status is success.
 void check_cudnn(cudnnStatus_t code, SourceLocation where = SourceLocation::current());
 
 // A backend descriptor of cuDNN. Used by one thread only. The functions throw DeviceError.

@@ -152,7 +152,7 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   int most_blocks = kMostBlocks;
   int rows_of_thread = 1;
   if constexpr (kReadsAhead<Operation>) {
-    most_blocks = kMostBlocksAtOnce;  // no more, so that the blocks go through the map together
+    most_blocks = kMostBlocksAtOnce;  // not more, so that all blocks go through the map together
     rows_of_thread = Operation::kRowsAtOnce;
   }
   with_width<T>(vectors, [&](auto width) {
@@ -170,7 +170,7 @@ struct Pixel {
 };
 
 __device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
-  // A division of 64-bit integers costs several times one of 32 bits.
+  // A division of 64-bit integers costs several times as much as a division of 32-bit integers.
   if (index <= std::numeric_limits<int>::max()) {
     const auto line = static_cast<int>(index) / width;
     const int n = line / height;

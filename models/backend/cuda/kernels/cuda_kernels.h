@@ -51,7 +51,7 @@ void fold(const FoldShape& shape, const T* x, T* y, cudaStream_t stream);
 template <typename From, typename T>
 void fold_normalised(const FoldShape& shape, const From* x, float unit, const float* mean,
                      const float* stddev, T* y, cudaStream_t stream);
-// The inverse of fold(): writes x, in f32. Every pixel of x must be in y.
+// The inverse of fold(): computes x in f32 from y. Every pixel of x must be in y.
 template <typename From>
 void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream);
 
@@ -184,8 +184,9 @@ void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_s
                                 const double* sums, const float* mean, const float* inverse_stddev,
                                 const float* gamma, float* dgamma, float* dbeta,
                                 float* coefficients, cudaStream_t stream);
-// Computes batch norm's input gradient dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat *
-// sums[C + c] / m), with m = sums[2 C], from the coefficients. dx may be dy or dy2.
+// Computes batch norm's input gradient from the coefficients: dx = gamma * inverse_stddev * (dz -
+// sums[c] / m - xhat * sums[C + c] / m), where m = sums[2 C] and xhat = (x - mean) *
+// inverse_stddev. dx may be dy or dy2.
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uint8_t* mask,
                          const T* dy, const T* dy2, const float* coefficients, T* dx,
@@ -374,7 +375,8 @@ void unscale(const LossScale* scale, float* gradients, std::int64_t count, cudaS
 // 1. Otherwise doubles the scale after growth_interval good steps.
 void adjust_scale(LossScale* scale, int growth_interval, cudaStream_t stream);
 
-// The next functions, gradient clipping and the optimizers' update rules, work on a whole arena.
+// The next functions are gradient clipping and the optimizers' update rules. They work on a whole
+// arena.
 
 // Scales gradients, f32 [count], so that their L2 norm, divided by the loss scale, is at most
 // max_norm. scale: null counts as 1. squares: scratch, [kSquaresBlocks]. A gradient that is
