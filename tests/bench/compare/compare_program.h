@@ -1,11 +1,14 @@
 // Starts `syncopate-bench compare` as a program, for the tests of its work and of its usage.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::test {
 
@@ -16,6 +19,15 @@ using Words = std::vector<std::string>;
 Words compare(const fs::path& report, const Words& more);
 
 ProgramResult run_compare(const fs::path& report, const Words& more);
+
+// A comparison whose results are in a folder of the test.
+class Compare : public testing::Test {
+ protected:
+  ProgramResult run(const Words& more) const { return run_compare(dir_, more); }
+
+  const TemporaryFolder scratch_;
+  const fs::path dir_ = scratch_ / "r";
+};
 
 inline const Words kSmall{"--data", "synthetic:1x8x8:4:512"};
 

@@ -28,22 +28,20 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(scratch / "r", kSmall));
+TEST_F(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
+  const ProgramResult result = successful(run(kSmall));
   for (const char* label : {"one-device", "multi-worker-mirrored", "parameter-server:async",
                             "parameter-server:ssp:3", "parameter-server:sync+backup:1"}) {
-    EXPECT_TRUE(contains(read_text(scratch / "r" / "runs.csv"), label)) << result.out;
+    EXPECT_TRUE(contains(read_text(dir_ / "runs.csv"), label)) << result.out;
   }
-  EXPECT_EQ(last_line(result.out),
-            "Figure and method: " + (scratch / "r" / "report.html").string());
-  EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
+  EXPECT_EQ(last_line(result.out), "Figure and method: " + (dir_ / "report.html").string());
+  EXPECT_TRUE(fs::exists(dir_ / "report.html"));
   EXPECT_FALSE(contains(result.err, "failed"));
   cpu_set_t cpus;
   ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
   const std::string all_cpus = "one-device{threads=" + std::to_string(CPU_COUNT(&cpus)) + "}";
   EXPECT_EQ(result.out.find(all_cpus) != std::string::npos, CPU_COUNT(&cpus) > 1) << result.out;
-  const std::string kept = read_text(scratch / "r" / "comparison.json");
+  const std::string kept = read_text(dir_ / "comparison.json");
   const auto object = nlohmann::json::parse(kept);
   for (const char* key : {"machines", "chance", "claims", "rows"}) {
     EXPECT_TRUE(object.contains(key)) << key;
@@ -58,45 +56,39 @@ TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
   })) << kept;
 }
 
-TEST(Compare, TrainsTheOtherStrategiesOnRequest) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r", kSmall + Words{"--strategies", "mirrored,central-storage,pipeline"}));
+TEST_F(Compare, TrainsTheOtherStrategiesOnRequest) {
+  const ProgramResult result =
+      successful(run(kSmall + Words{"--strategies", "mirrored,central-storage,pipeline"}));
   for (const char* label : {"mirrored", "central-storage", "pipeline"}) {
     EXPECT_TRUE(contains(result.out, label));
   }
   EXPECT_FALSE(contains(result.err, "failed"));
 }
 
-TEST(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r",
-      kSmall +
+TEST_F(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
+  const ProgramResult result = successful(
+      run(kSmall +
           as_words("--clock virtual --strategies one-device,mirrored -- --learning-rate 1e-9")));
-  const auto kept = nlohmann::json::parse(read_text(scratch / "r" / "comparison.json"));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
   EXPECT_TRUE(kept.at("answer").at("winners").empty()) << result.out;
   EXPECT_TRUE(std::ranges::any_of(kept.at("facts"), [](const auto& fact) {
     return fact.at("subject") == "guessing" && fact.at("is_warning") == true;
   })) << result.out;
 }
 
-TEST(Compare, ContinuesAfterAStrategyFailed) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, ContinuesAfterAStrategyFailed) {
   // Asynchronous training does not repeat its results, so train refuses --deterministic.
-  const ProgramResult result = successful(run_compare(
-      scratch / "r",
+  const ProgramResult result = successful(run(
       kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"}));
   EXPECT_TRUE(contains(result.out, "--deterministic")) << "why it failed: " << result.out;
-  EXPECT_TRUE(contains(read_text(scratch / "r" / "runs.csv"), "mirrored"));
+  EXPECT_TRUE(contains(read_text(dir_ / "runs.csv"), "mirrored"));
 }
 
-TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
-  const TemporaryFolder scratch;
-  const fs::path runs = scratch / "r" / "runs";
+TEST_F(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
+  const fs::path runs = dir_ / "runs";
   const Words command =
-      compare(scratch / "r", as_words("--data synthetic:1x8x8:4:2048 --service-time constant:20 "
-                                      "--strategies mirrored,parameter-server:async"));
+      compare(dir_, as_words("--data synthetic:1x8x8:4:2048 --service-time constant:20 "
+                             "--strategies mirrored,parameter-server:async"));
   {
     RunningProgram first(command);
     ASSERT_TRUE(first.wait_until_err_has("[1/2] mirrored"));
@@ -104,7 +96,7 @@ TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
     const ProgramResult result = first.wait();
     expect_failure(result, 1, {"the same command continues with the missing runs"});
     EXPECT_EQ(result.out, "") << "nothing may read it after a request to stop";
-    EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
+    EXPECT_TRUE(fs::exists(dir_ / "report.html"));
   }
   EXPECT_TRUE(fs::exists(runs / "mirrored-seed1.jsonl"));
   EXPECT_FALSE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
@@ -118,58 +110,53 @@ TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
   EXPECT_TRUE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
 }
 
-TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
   for (const char* report : {"a", "b"}) {
-    successful(run_compare(scratch / report, kSmall + Words{"--clock", "virtual"}));
+    successful(run_compare(scratch_ / report, kSmall + Words{"--clock", "virtual"}));
   }
-  const auto names = names_in(scratch / "a" / "runs");
+  const auto names = names_in(scratch_ / "a" / "runs");
   EXPECT_EQ(names.size(), 5U);
-  EXPECT_EQ(names, names_in(scratch / "b" / "runs"));
+  EXPECT_EQ(names, names_in(scratch_ / "b" / "runs"));
   for (const std::string& name : names) {
-    EXPECT_EQ(read_text(scratch / "a" / "runs" / name), read_text(scratch / "b" / "runs" / name))
+    EXPECT_EQ(read_text(scratch_ / "a" / "runs" / name), read_text(scratch_ / "b" / "runs" / name))
         << name;
   }
 }
 
-TEST(Compare, StartsFromTheWeightsOfInitFromUnderTheVirtualClock) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, StartsFromTheWeightsOfInitFromUnderTheVirtualClock) {
   const Words network = as_words("--model mlp --threads 1 --epochs 1");
-  successful(run_syncopate(Words{"train", "--checkpoint-dir", scratch / "run", "--seed", "7"} +
+  successful(run_syncopate(Words{"train", "--checkpoint-dir", scratch_ / "run", "--seed", "7"} +
                            network + kSmall));
-  const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
+  const Words init{"--init-from", scratch_ / "run" / names_in(scratch_ / "run").front()};
   successful(
-      run_syncopate(Words{"train", "--metrics", scratch / "m", "--batch-size-per-replica", "32"} +
+      run_syncopate(Words{"train", "--metrics", scratch_ / "m", "--batch-size-per-replica", "32"} +
                     network + kSmall + init));
-  const ProgramResult compared = successful(run_compare(
-      scratch / "r",
+  const ProgramResult compared = successful(run(
       kSmall + as_words("--clock virtual --strategies one-device,mirrored -- --threads 1") + init));
   EXPECT_TRUE(contains(compared.err, "first values"));
-  const auto virtual_summary = summary_of(scratch / "r" / "runs" / "one-device-seed1.jsonl");
-  EXPECT_EQ(virtual_summary["weights_hash"], summary_of(scratch / "m")["weights_hash"]);
+  const auto virtual_summary = summary_of(dir_ / "runs" / "one-device-seed1.jsonl");
+  EXPECT_EQ(virtual_summary["weights_hash"], summary_of(scratch_ / "m")["weights_hash"]);
 }
 
-TEST(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
   for (const char* clock : {"real", "virtual"}) {
-    const ProgramResult result = run_compare(
-        scratch / "r", kSmall + Words{"--clock", clock, "--", "--init-from", scratch / "absent"});
+    const ProgramResult result =
+        run(kSmall + Words{"--clock", clock, "--", "--init-from", scratch_ / "absent"});
     EXPECT_NE(result.exit_code, 0);
-    EXPECT_TRUE(contains(result.err, (scratch / "absent").string()));
+    EXPECT_TRUE(contains(result.err, (scratch_ / "absent").string()));
     EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-    EXPECT_FALSE(fs::exists(scratch / "r")) << clock;
+    EXPECT_FALSE(fs::exists(dir_)) << clock;
   }
 }
 
 // The shared pictures have another size than those of the variant, which its runs open.
-TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
   PictureFolder folder;
   folder.write_splits(21, 6);
   const Words data{"--data", folder.data_flag()};
   const Words sized = Words{"--model", "mlp", "--image-size", "12"} + data;
   successful(run_syncopate(
-      as_words("train --checkpoint-dir", scratch / "run", "--steps 1 --threads 1 --batch-size 4") +
+      as_words("train --checkpoint-dir", scratch_ / "run", "--steps 1 --threads 1 --batch-size 4") +
       sized));
   ProgramResult network = run_syncopate(Words{"network", "--json"} + sized);
   ASSERT_EQ(network.exit_code, 0) << network.err;
@@ -177,13 +164,13 @@ TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
   const std::size_t at = network.out.find(input);
   ASSERT_NE(at, std::string::npos) << network.out;
   network.out.insert(at + input.size(), ", \"shape\": [12, 12, 3]");
-  std::ofstream(scratch / "net.json") << network.out;
-  const Words train{"--threads", "1", "--cache-dir", scratch / "cache"};
-  const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
+  std::ofstream(scratch_ / "net.json") << network.out;
+  const Words train{"--threads", "1", "--cache-dir", scratch_ / "cache"};
+  const Words init{"--init-from", scratch_ / "run" / names_in(scratch_ / "run").front()};
   for (const auto& [model, more] : {std::pair<std::string, Words>{"mlp", init},
-                                    {"file:" + (scratch / "net.json").string(), {}}}) {
+                                    {"file:" + (scratch_ / "net.json").string(), {}}}) {
     successful(run_compare(
-        scratch / ("r" + std::to_string(more.size())),
+        scratch_ / ("r" + std::to_string(more.size())),
         data +
             as_words("--model", model,
                      "--batch-size-per-replica 4 --strategies one-device{image-size=12} --") +
@@ -191,12 +178,10 @@ TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
   }
 }
 
-TEST(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r",
-      kSmall + as_words("--clock virtual --strategies one-device,parameter-server:async -- "
-                        "--transport tcp --peer-timeout 9 --bucket-mb 2")));
+TEST_F(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
+  const ProgramResult result = successful(
+      run(kSmall + as_words("--clock virtual --strategies one-device,parameter-server:async -- "
+                            "--transport tcp --peer-timeout 9 --bucket-mb 2")));
   EXPECT_TRUE(contains(result.err,
                        "--transport, --bucket-mb, --peer-timeout change neither weights nor "
                        "times under the virtual clock"));
@@ -204,24 +189,21 @@ TEST(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
   EXPECT_FALSE(contains(result.err, "not applicable"));
 }
 
-TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, ReportsInOneLineThatARunCannotBeWritten) {
   // The first run cannot write its metrics lines, because a folder has the path of that file.
-  fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
-  const ProgramResult result = run_compare(
-      scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored"});
+  fs::create_directories(dir_ / "runs" / "mirrored-seed1.lines");
+  const ProgramResult result =
+      run(kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(result.ended_by_signal, 0);
   EXPECT_TRUE(contains(result.err, "mirrored-seed1.lines"));
 }
 
-TEST(Compare, KillsAWorkerAndTheJobContinues) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, KillsAWorkerAndTheJobContinues) {
   successful(
-      run_compare(scratch / "r",
-                  as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
-                           "parameter-server:async --kill worker=1,at=200ms,restart=100ms")));
-  const std::string log = read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.log");
+      run(as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
+                   "parameter-server:async --kill worker=1,at=200ms,restart=100ms")));
+  const std::string log = read_text(dir_ / "runs" / "parameter-server_async-seed1.log");
   EXPECT_TRUE(contains(log, "worker 1 was ended by signal 9"));
 }
 
@@ -239,24 +221,20 @@ double seconds_in_csv(const fs::path& csv, const std::string& begin, int column)
   return -1.0;
 }
 
-TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
   // The run has 64 steps of at least 20 ms. A worker is killed at 0.5 s and restarts after 1 s.
   successful(
-      run_compare(scratch / "r",
-                  as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
-                           "multi-worker-mirrored --kill worker=0,at=500ms,restart=1s")));
-  const std::string columns = read_text(scratch / "r" / "runs.csv");
+      run(as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
+                   "multi-worker-mirrored --kill worker=0,at=500ms,restart=1s")));
+  const std::string columns = read_text(dir_ / "runs.csv");
   const std::vector<std::string> names = split(columns.substr(0, columns.find('\n')), ',');
   const auto at = std::ranges::find(names, "seconds") - names.begin();
-  EXPECT_GT(seconds_in_csv(scratch / "r" / "runs.csv", "multi-worker-mirrored", at), 2.28)
-      << columns;
+  EXPECT_GT(seconds_in_csv(dir_ / "runs.csv", "multi-worker-mirrored", at), 2.28) << columns;
 }
 
-TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r", as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 "
+TEST_F(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
+  const ProgramResult result =
+      successful(run(as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 "
                               "--strategies parameter-server:async,multi-worker-mirrored --kill "
                               "worker=1,at=0s --kill worker=0,at=1000s")));
   EXPECT_TRUE(contains(result.err, "parameter-server:async, seed 1: test accuracy",
@@ -268,14 +246,12 @@ TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
   EXPECT_FALSE(contains(output, "--kill worker=1,at=0s came after")) << result.out;
 }
 
-TEST(Compare, HasOneClockForARestartedWorker) {
-  const TemporaryFolder scratch;
-  successful(run_compare(
-      scratch / "r",
+TEST_F(Compare, HasOneClockForARestartedWorker) {
+  successful(run(
       as_words("--data synthetic:1x8x8:4:8192 --service-time constant:20 --strategies "
                "parameter-server:async --evaluations 16 --kill worker=0,at=300ms,restart=100ms")));
   // Two workers train 256 batches; each batch takes 20 ms.
-  std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
+  std::istringstream curves(read_text(dir_ / "curves.csv"));
   double last = 0.0;
   for (std::string line; std::getline(curves, line);) {
     const std::vector<std::string> fields = split(line, ',');
@@ -286,19 +262,17 @@ TEST(Compare, HasOneClockForARestartedWorker) {
   EXPECT_GT(last, 2.5);
 }
 
-TEST(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
   std::vector<std::unique_ptr<RunningProgram>> others;
   for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
     others.push_back(std::make_unique<RunningProgram>(Words{"/bin/sh", "-c", "while :; do :; done"},
                                                       std::chrono::seconds(120)));
   }
-  const ProgramResult busy = successful(run_compare(
-      scratch / "r",
+  const ProgramResult busy = successful(run(
       as_words("--data synthetic:1x8x8:4:2048 --service-time constant:20 --strategies mirrored")));
   EXPECT_TRUE(contains(busy.err, " samples/s (busy machine: others took ",
                        "the machine was busy during 1 run and still is"));
-  const std::string lines = read_text(scratch / "r" / "runs" / "mirrored-seed1.jsonl");
+  const std::string lines = read_text(dir_ / "runs" / "mirrored-seed1.jsonl");
   EXPECT_TRUE(contains(lines, "\"others_cpu_share\":0."));
 }
 
@@ -335,10 +309,9 @@ class MadeUpStat {
   std::jthread clock_;
 };
 
-TEST(Compare, TrainsAgainWhatABusyMachineDisturbed) {
-  const TemporaryFolder scratch;
-  const fs::path stat = scratch / "stat";
-  const fs::path result = scratch / "r" / "runs" / "mirrored-seed1.jsonl";
+TEST_F(Compare, TrainsAgainWhatABusyMachineDisturbed) {
+  const fs::path stat = scratch_ / "stat";
+  const fs::path result = dir_ / "runs" / "mirrored-seed1.jsonl";
   const MadeUpStat made_up(stat, result);
   const Words in_namespace =
       as_words("/usr/bin/unshare -rm /bin/sh -c",
@@ -346,20 +319,18 @@ TEST(Compare, TrainsAgainWhatABusyMachineDisturbed) {
   if (run_program(in_namespace + Words{"true"}).exit_code != 0) {
     GTEST_SKIP() << "needs permission to mount a file in a namespace of its own";
   }
-  const ProgramResult ended = successful(
-      run_program(in_namespace +
-                  compare(scratch / "r", as_words("--data synthetic:1x8x8:4:2048 --service-time "
-                                                  "constant:20 --strategies mirrored --seeds 2"))));
+  const ProgramResult ended = successful(run_program(
+      in_namespace + compare(dir_, as_words("--data synthetic:1x8x8:4:2048 --service-time "
+                                            "constant:20 --strategies mirrored --seeds 2"))));
   EXPECT_TRUE(contains(ended.err, "samples/s (busy machine: others took ",
                        "the machine was busy during 1 run; training again",
                        "[again 1/1] mirrored, seed 1: test accuracy"));
   EXPECT_TRUE(contains(read_text(result), "\"others_cpu_share\":0.0}"));
 }
 
-TEST(Compare, TriesFailedRunsAgain) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, TriesFailedRunsAgain) {
   const Words command = compare(
-      scratch / "r",
+      dir_,
       kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"});
   successful(run_program(command));
   const ProgramResult again = successful(run_program(command));
@@ -367,15 +338,14 @@ TEST(Compare, TriesFailedRunsAgain) {
                        "[2/2] central-storage:async, seed 1: failed"));
 }
 
-TEST(Compare, TrainsTheBitsOfAPipelineUnderBothClocks) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, TrainsTheBitsOfAPipelineUnderBothClocks) {
   std::vector<std::string> hashes;
   for (const char* clock : {"real", "virtual"}) {
-    const ProgramResult result =
-        successful(run_compare(scratch / clock, kSmall + as_words("--strategies pipeline:3 --clock",
-                                                                  clock, "--link-delay 1ms")));
+    const ProgramResult result = successful(run_compare(
+        scratch_ / clock,
+        kSmall + as_words("--strategies pipeline:3 --clock", clock, "--link-delay 1ms")));
     EXPECT_FALSE(contains(result.err, "failed"));
-    const std::string lines = read_text(scratch / clock / "runs" / "pipeline_3-seed1.jsonl");
+    const std::string lines = read_text(scratch_ / clock / "runs" / "pipeline_3-seed1.jsonl");
     const std::size_t begin = lines.find("\"weights_hash\":");
     ASSERT_NE(begin, std::string::npos) << lines;
     hashes.push_back(lines.substr(begin, lines.find(',', begin) - begin));
@@ -386,15 +356,13 @@ TEST(Compare, TrainsTheBitsOfAPipelineUnderBothClocks) {
   EXPECT_EQ(hashes[0], hashes[1]);
 }
 
-TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r",
-      kSmall + as_words("--strategies mirrored,multi-worker-mirrored,parameter-server:async "
-                        "--link-delay 2ms --link-rate 1gbit")));
+TEST_F(Compare, SlowsTheLinksOfStrategiesWithLinks) {
+  const ProgramResult result = successful(
+      run(kSmall + as_words("--strategies mirrored,multi-worker-mirrored,parameter-server:async "
+                            "--link-delay 2ms --link-rate 1gbit")));
   EXPECT_FALSE(contains(result.err, "failed"));
   const auto log_of = [&](const std::string& run) {
-    return read_text(scratch / "r" / "runs" / (run + "-seed1.log"));
+    return read_text(dir_ / "runs" / (run + "-seed1.log"));
   };
   const std::string slowed = "links slowed on purpose: 2 ms one way, 125 MB/s each way";
   for (const char* run : {"multi-worker-mirrored", "parameter-server_async"}) {
@@ -403,61 +371,54 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
   EXPECT_FALSE(contains(log_of("mirrored"), slowed));
   EXPECT_TRUE(contains(in_one_line(result.out), "--link-delay 2ms --link-rate 1gbit"))
       << result.out;
-  EXPECT_TRUE(contains(read_text(scratch / "r" / "report.html"), "predicted from the link"));
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "predicted from the link"));
   // The predicted communication of a step is 2 ms of link delay for the gradient, 2 ms for the
   // values, and the short time that their bytes take.
-  const std::string lines =
-      read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
+  const std::string lines = read_text(dir_ / "runs" / "parameter-server_async-seed1.jsonl");
   EXPECT_TRUE(contains(lines, "\"predicted_communication_seconds\":0.004")) << lines.substr(0, 400);
 }
 
-TEST(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(run_compare(
-      scratch / "r",
+TEST_F(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
+  const ProgramResult result = successful(run(
       as_words("--data synthetic:1x8x8:4:4096 --service-time constant:20 --strategies "
                "mirrored,parameter-server:sync,parameter-server:async --join worker=1,at=500ms")));
   for (const char* run : {"mirrored", "parameter-server_sync"}) {
-    const std::string log = read_text(scratch / "r" / "runs" / (run + std::string("-seed1.log")));
+    const std::string log = read_text(dir_ / "runs" / (run + std::string("-seed1.log")));
     EXPECT_TRUE(contains(log, "has a fixed number of workers"));
   }
   EXPECT_TRUE(contains(result.out, "failed, seed 1: syncopate: --join worker=1,at=0.5s"))
       << "why it failed: " << result.out;
-  const std::string lines =
-      read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
+  const std::string lines = read_text(dir_ / "runs" / "parameter-server_async-seed1.jsonl");
   EXPECT_TRUE(contains(lines, "\"event\":\"worker\",\"worker\":1"));
 }
 
-TEST(Compare, ReplaysWhatARealJobRecorded) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, ReplaysWhatARealJobRecorded) {
   const Words launch = split(
       "launch --workers 3 --servers 2 -- train --strategy parameter-server --model mlp "
       "--batch-size-per-replica 16 --epochs 2 --threads 1 --no-progress --record",
       ' ');
   const ProgramResult trained =
-      successful(run_syncopate(launch + Words{scratch / "order"} + kSmall));
+      successful(run_syncopate(launch + Words{scratch_ / "order"} + kSmall));
   const std::size_t at = trained.out.find("weights hash");
   ASSERT_NE(at, std::string::npos) << trained.out;
   const std::string hash = trained.out.substr(at, trained.out.find('\n', at) - at);
   const ProgramResult replayed = successful(
-      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall));
+      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch_ / "order"} + kSmall));
   EXPECT_TRUE(contains(replayed.out, hash)) << hash << " was expected, found\n" << replayed.out;
   expect_failure(
-      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "other"} + kSmall), 2,
+      run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch_ / "other"} + kSmall), 2,
       {"other.shard0"});
 }
 
-TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
-  const TemporaryFolder scratch;
-  const ProgramResult result = successful(
-      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"}));
+TEST_F(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
+  const ProgramResult result =
+      successful(run(kSmall + Words{"--clock", "virtual", "--workers", "1"}));
   EXPECT_TRUE(contains(result.err, "left out: parameter-server:sync+backup:1"));
   EXPECT_TRUE(contains(result.out, "parameter-server:ssp:3"));
 }
 
-TEST(Compare, KeepsTheCommandWithShellQuotes) {
-  const TemporaryFolder scratch;
-  const fs::path folder = scratch / "a folder";
+TEST_F(Compare, KeepsTheCommandWithShellQuotes) {
+  const fs::path folder = scratch_ / "a folder";
   const Words command =
       compare(folder, kSmall + as_words("--clock virtual --seeds 1 --strategies one-device"));
   successful(run_program(command));

@@ -22,7 +22,6 @@ namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
 
 CompareOptions a_comparison() {
   CompareOptions options = two_variants();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "bench/compare/presets.h"
-#include "bench/compare/real_run.h"
 #include "bench/compare/report/claims.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
@@ -21,17 +20,9 @@
 namespace syncopate::bench {
 namespace {
 
-using Words = std::vector<std::string>;
-
-// Returns the word after `flag`; "" if `flag` is missing.
-std::string value_of(const Words& flags, const std::string& flag) {
-  const auto at = std::ranges::find(flags, flag);
-  return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
-}
-
 // Returns the word after a flag on the `train` command line of this run.
 std::string value_of(const RunSpec& run, const std::string& flag) {
-  return value_of(command_line_of(run.train), flag);
+  return word_after(command_line_of(run.train), flag);
 }
 
 TEST(RunPlan, HasEveryVariantOncePerSeedInTheOrderOfSeeds) {
@@ -407,40 +398,6 @@ TEST(Preset, HasEnoughSeedsForClaimsAboutTime) {
     row.apply(options);
     EXPECT_GE(options.seeds, kSeedsForClaims) << row.name;
   }
-}
-
-TEST(RealRun, UsesLaunchIfItHasSeveralTasks) {
-  const auto runs = plan_runs(two_variants(), 1000);
-  const RealRunOptions options{.program = "/p/syncopate", .metrics = "/m"};
-  const Words alone = command_of(runs[0], options);
-  EXPECT_EQ(alone[0], "/p/syncopate");
-  EXPECT_EQ(alone[1], "train");
-  EXPECT_EQ(value_of(alone, "--metrics"), "/m");
-  const Words launched = command_of(runs[1], options);
-  EXPECT_EQ(Words(launched.begin() + 1, launched.begin() + 8),
-            as_words("launch --workers 4 --servers 2 -- train"));
-}
-
-TEST(RealRun, StartsOneTaskForEachStage) {
-  CompareOptions options = two_variants();
-  options.variants = {parse_variant("pipeline:8", 3, 2)};
-  const Words command =
-      command_of(plan_runs(options, 1000)[0], {.program = "/p/syncopate", .metrics = "/m"});
-  EXPECT_EQ(Words(command.begin() + 1, command.begin() + 6),
-            (Words{"launch", "--workers", "3", "--", "train"}));
-  EXPECT_EQ(value_of(command, "--accumulate"), "8");
-}
-
-TEST(RealRun, KeepsACheckpointAtEachEvaluationIfAWorkerRestarts) {
-  const auto runs = plan_runs(two_variants(), 1000);
-  RealRunOptions options{.program = "/p/syncopate", .metrics = "/m", .checkpoints = "/c"};
-  options.kills = {{.worker = 1, .at_seconds = 1.0, .restart_seconds = 0.5}};
-  const Words command = command_of(runs[0], options);
-  EXPECT_EQ(value_of(command, "--restart-after"), "0.5");
-  EXPECT_EQ(value_of(command, "--checkpoint-dir"), "/c");
-  EXPECT_EQ(value_of(command, "--checkpoint-every"), value_of(command, "--eval-every-steps"));
-  options.kills[0].restart_seconds.reset();
-  EXPECT_EQ(value_of(command_of(runs[0], options), "--checkpoint-dir"), "");
 }
 
 TEST(Threads, AreOnePerWorkerByDefault) {

@@ -1,5 +1,10 @@
-// The options of a small comparison, for the tests of its runs and of its folder.
+// The options of a small comparison, for the tests of its runs and of its folder, and the values
+// of flags on a command line.
 #pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "bench/compare/compare_options.h"
 
@@ -15,6 +20,14 @@ inline CompareOptions two_variants() {
   options.batch_size_per_replica = 10;
   options.evaluations = 5;
   return options;
+}
+
+using Words = std::vector<std::string>;
+
+// Returns the word after `flag`; "" if `flag` is missing.
+inline std::string word_after(const Words& flags, const std::string& flag) {
+  const auto at = std::ranges::find(flags, flag);
+  return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
 }
 
 }  // namespace syncopate::bench

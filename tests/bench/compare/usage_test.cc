@@ -15,8 +15,7 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Compare, RefusesMistakesWithOneLine) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, RefusesMistakesWithOneLine) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--strategies", "mirorred"}, "no such strategy"},
       {{"--model", "resnet18"}, "no such name; did you mean 'resnet20'?"},
@@ -61,12 +60,11 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "virtual", "--", "--lr-factor", "0.5"}, "--lr-factor 0.5: not applicable"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, expected] : mistakes) {
-    expect_failure_in_one_line(run_compare(scratch / "r", kSmall + words), 2, {expected});
+    expect_failure_in_one_line(run(kSmall + words), 2, {expected});
   }
 }
 
-TEST(Compare, ReplaysWithFlagsOfTheDataAlone) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, ReplaysWithFlagsOfTheDataAlone) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--", "--learning-rate", "5"}, "--learning-rate after --: --replay computes what the job"},
       {{"--", "--init-from", "absent"}, "--init-from after --: --replay computes"},
@@ -74,7 +72,7 @@ TEST(Compare, ReplaysWithFlagsOfTheDataAlone) {
       {{"--clock", "virtual"}, "--clock: --replay computes"},
       {{"--", "--cache-mb", "64"}, "order.shard0; give the FILE"}};
   for (const auto& [words, expected] : mistakes) {
-    expect_failure(run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} +
+    expect_failure(run_program(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch_ / "order"} +
                                kSmall + words),
                    2, {expected});
   }
@@ -113,7 +111,7 @@ TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
   }
 }
 
-TEST(Compare, RefusesAPresetWithoutItsData) {
+TEST_F(Compare, RefusesAPresetWithoutItsData) {
   for (const char* preset : {"dc-asgd", "large-batch"}) {
     const TemporaryFolder scratch;
     expect_failure(run_program(as_words(SYNCOPATE_BENCH, "compare --preset", preset, "--report",
@@ -123,7 +121,7 @@ TEST(Compare, RefusesAPresetWithoutItsData) {
   }
 }
 
-TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
+TEST_F(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
       {{"--workers", "4"}, "or give in place of --preset: --workers 8 --servers 1 --model mlp"},
@@ -139,7 +137,7 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   }
 }
 
-TEST(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
+TEST_F(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
   const Words owned = as_words(
       "--strategies --clusters --workers --servers --batch-size-per-replica --budget --updates "
       "--seconds");
@@ -160,23 +158,22 @@ TEST(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
   }
 }
 
-TEST(Compare, TrainsAnotherNetworkInAPreset) {
-  const TemporaryFolder scratch;
+TEST_F(Compare, TrainsAnotherNetworkInAPreset) {
   const ProgramResult network =
       successful(run_syncopate(as_words("network --json --model mlp --head dense:16") + kSmall));
-  std::ofstream(scratch / "net.json") << network.out;
-  const std::string model = "file:" + (scratch / "net.json").string();
+  std::ofstream(scratch_ / "net.json") << network.out;
+  const std::string model = "file:" + (scratch_ / "net.json").string();
   const ProgramResult result = successful(run_program(
       as_words(SYNCOPATE_BENCH, "compare --preset one-slow --model", model,
                "--clock virtual --seeds 1 --epochs 1 --no-progress --first-seed 2 "
                "--evaluations 2 --target-accuracy 0.5 --service-time constant:2 --report",
-               scratch / "r") +
+               dir_) +
       kSmall));
   EXPECT_TRUE(contains(result.err, "--preset one-slow: its learning rates were chosen for mlp",
                        "give in place of --preset, with other rates: --workers 8 --servers 1 "
                        "--model " +
                            model));
-  EXPECT_TRUE(contains(read_text(scratch / "r" / "comparison.json"), model));
+  EXPECT_TRUE(contains(read_text(dir_ / "comparison.json"), model));
 }
 
 TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
