@@ -1,8 +1,7 @@
-// Tests of --init-from: files as torchvision, timm and Keras write them, and their refusals.
+// Tests of --init-from: weights as torchvision, timm and Keras name them, and checkpoints.
 #include "worker/checkpoint/weights_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "tests/support/thrown.h"
 #include "tests/worker/checkpoint/checkpoint_case.h"
 #include "tests/worker/checkpoint/safetensors_file.h"
+#include "worker/checkpoint/element_types.h"
 #include "worker/checkpoint/keras_names.h"
 
 namespace syncopate {
@@ -196,20 +196,6 @@ TEST_F(WeightsFile, OfKerasGivesEveryTensorOfResnet50V1) {
   }
 }
 
-TEST(KerasNames, AreThoseOfItsResNet50) {
-  EXPECT_EQ(keras_name("conv1.weight"), "conv1_conv/kernel");
-  EXPECT_EQ(keras_name("bn1.running_mean"), "conv1_bn/moving_mean");
-  EXPECT_EQ(keras_name("layer1.0.conv1.bias"), "conv2_block1_1_conv/bias");
-  EXPECT_EQ(keras_name("layer4.2.bn3.weight"), "conv5_block3_3_bn/gamma");
-  EXPECT_EQ(keras_name("layer2.0.downsample.0.weight"), "conv3_block1_0_conv/kernel");
-  EXPECT_EQ(keras_name("layer2.0.downsample.1.running_var"), "conv3_block1_0_bn/moving_variance");
-  EXPECT_EQ(keras_name("fc.bias"), "predictions/bias");
-  for (const char* name : {"fc.0.weight", "layer1.0.conv4.weight", "layer1.weight", "fc",
-                           "layer.0.", "layer1.0.conv1.gamma", "layer1.x.conv1.weight"}) {
-    EXPECT_EQ(keras_name(name), "") << name;
-  }
-}
-
 // The tests below use a network with conv [3, 2, 3, 3], bn and fc, as small files suffice.
 std::vector<RawTensor> small_file(std::int64_t classes) {
   const auto tensor = [](const std::string& name, const Shape& shape) {
@@ -371,66 +357,6 @@ TEST_F(WeightsFile, MayBeACheckpointWhoseSlotsAreNotUsed) {
                "the network small"));
 }
 
-TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
-  struct Case {
-    const char* name;
-    const char* first;
-    const char* python;
-  };
-  for (const Case& file :
-       {Case{"r.pth", "PK\x03\x04rest", "L('"},
-        Case{"old.pth", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "L('"},
-        Case{"without_suffix", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "L('"},
-        Case{"newer.pth", "\x80\x04\x95\x0a", "torch.save_file(STATE_DICT, '"},
-        Case{"r.npz", "PK\x03\x04rest", "numpy.load('"},
-        Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"},
-        Case{"s.onnx", "\x08\x08", "syncopate convert "}}) {
-    path_ = folder_.path() / file.name;
-    write_file(path_, file.first);
-    const std::string error = usage_error_of(checkpoint_graph());
-    EXPECT_TRUE(
-        contains(error, file.python, path_.replace_extension(".safetensors").string() + "'"));
-  }
-}
-
-TEST_F(WeightsFile, OfKerasIsAnsweredAsTheNetworkNeeds) {
-  struct Case {
-    const char* name;
-    const char* bytes;
-    const char* of_resnet;
-    const char* of_others;
-  };
-  for (const Case& file :
-       {Case{"r.keras", "PK\x03\x04rest", "w in keras.models.load_model('",
-             "python3 -c \"import keras; m = keras.models.load_model('"},
-        Case{"r.h5", "\x89HDF\r\n\x1a\nrest model_config", "w in keras.models.load_model('",
-             "python3 -c \"import keras; m = keras.models.load_model('"},
-        Case{"r.weights.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='",
-             "in the program that makes MODEL: MODEL.load_weights('"},
-        Case{"notop.h5", "\x89HDF\r\n\x1a\nrest", "notop.h5', include_top=False).weights",
-             "MODEL.load_weights('"}}) {
-    path_ = folder_.path() / file.name;
-    write_file(path_, file.bytes);
-    const std::string of_resnet = usage_error_of(network("resnet50-v1", 10));
-    EXPECT_TRUE(contains(of_resnet, file.of_resnet));
-    const std::string onnx = std::filesystem::path(path_).replace_extension(".onnx").string();
-    const std::string of_others = usage_error_of(checkpoint_graph());
-    EXPECT_TRUE(contains(of_others, file.of_others,
-                         "type syncopate convert " + onnx + " NET.json WEIGHTS.safetensors"));
-    EXPECT_FALSE(contains(of_others, "ResNet50"));
-  }
-}
-
-TEST_F(WeightsFile, WhoseLineWouldReplaceItGetsAnotherName) {
-  write_file(path_, "PK\x03\x04rest");
-  EXPECT_TRUE(contains(usage_error_of(checkpoint_graph()), "weights.converted.safetensors')"));
-}
-
-TEST_F(WeightsFile, ThatIsAPointerOfGitLfsSaysSo) {
-  write_file(path_, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
-  EXPECT_TRUE(contains(usage_error_of(checkpoint_graph()), "git lfs pull"));
-}
-
 TEST_F(WeightsFile, MayBeAFolderWhoseNewestCheckpointIsTaken) {
   const Graph graph = checkpoint_graph();
   const Snapshot saved = counting_snapshot(graph, adam_slots(), 1.0F);
@@ -455,13 +381,6 @@ TEST_F(WeightsFile, OfARunWithAMovingAverageGivesTheAverage) {
   EXPECT_EQ(
       tensor_values(graph, snapshot_),
       tensor_values(graph, {.values = saved.slots[1].values, .slots = {}, .state = saved.state}));
-}
-
-TEST_F(WeightsFile, IsNoPipe) {
-  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  describe_weights(path_);
-  EXPECT_EQ(usage_error_of(checkpoint_graph()),
-            "--init-from " + path_.string() + ": a pipe or a device; expected a file");
 }
 
 TEST_F(WeightsFile, IsComparedBetweenTasksBySizeAndChecksum) {
