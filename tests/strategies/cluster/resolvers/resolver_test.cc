@@ -26,16 +26,21 @@ const Variables kLaunch = {{"SYNCOPATE_ROLE", "worker"},
                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:4000"},
                            {"SYNCOPATE_NONCE", "0f"}};
 
-// The ClusterSpec that the resolver must return. An empty host means no rendezvous.
+// The place of a task in its cluster. An empty host means no rendezvous.
+struct TaskPlace {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  Endpoint rendezvous{};
+};
+
+// The ClusterSpec that the resolver must return.
 struct Found {
   std::string name;
   Variables variables;
   ClusterFlags flags;
   std::string source;
-  int rank = 0;
-  int world_size = 1;
-  int local_rank = 0;
-  Endpoint rendezvous;
+  TaskPlace place;
   std::string note;  // a part of one of the notes
 };
 
@@ -46,11 +51,11 @@ TEST_P(Sources, ResolveToATask) {
   const ClusterSpec spec = resolve(expected.variables, expected.flags);
   EXPECT_EQ(spec.source, expected.source);
   EXPECT_EQ(spec.role, Role::kWorker);
-  EXPECT_EQ(spec.index, expected.rank);
-  EXPECT_EQ(spec.is_chief(), expected.rank == 0);
-  EXPECT_EQ(spec.world_size, expected.world_size);
-  EXPECT_EQ(spec.local_rank, expected.local_rank);
-  EXPECT_EQ(spec.rendezvous.endpoint.value_or(Endpoint{}), expected.rendezvous);
+  EXPECT_EQ(spec.index, expected.place.rank);
+  EXPECT_EQ(spec.is_chief(), expected.place.rank == 0);
+  EXPECT_EQ(spec.world_size, expected.place.world_size);
+  EXPECT_EQ(spec.local_rank, expected.place.local_rank);
+  EXPECT_EQ(spec.rendezvous.endpoint.value_or(Endpoint{}), expected.place.rendezvous);
   EXPECT_TRUE(contains(notes_of(spec), expected.note));
 }
 
@@ -64,9 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "Flags",
               .flags = {.rank = 1, .world_size = 2, .rendezvous = "h:5"},
               .source = "flags",
-              .rank = 1,
-              .world_size = 2,
-              .rendezvous = {"h", 5}},
+              .place = {1, 2, 0, {"h", 5}}},
         Found{.name = "FlagsOfAWorldOfOneNeedNoRendezvous",
               .flags = {.rank = 0, .world_size = 1},
               .source = "flags"},
@@ -74,8 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
               .variables = kLaunch + kTorchrun,
               .flags = {.rank = 0, .world_size = 2, .rendezvous = "[::1]:5"},
               .source = "flags",
-              .world_size = 2,
-              .rendezvous = {"::1", 5},
+              .place = {0, 2, 0, {"::1", 5}},
               .note = "torchrun: outranked by flags; it gives rank 5 of 8"},
         Found{.name = "FlagsMayDescribeASingleTask",
               .variables = kTorchrun,
@@ -90,17 +92,11 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "Launch",
               .variables = kLaunch,
               .source = "launch",
-              .rank = 2,
-              .world_size = 3,
-              .local_rank = 2,
-              .rendezvous = {"127.0.0.1", 4000}},
+              .place = {2, 3, 2, {"127.0.0.1", 4000}}},
         Found{.name = "LaunchOutranksTorchrun",
               .variables = kLaunch + kTorchrun,
               .source = "launch",
-              .rank = 2,
-              .world_size = 3,
-              .local_rank = 2,
-              .rendezvous = {"127.0.0.1", 4000},
+              .place = {2, 3, 2, {"127.0.0.1", 4000}},
               .note = "torchrun: outranked by launch; it gives rank 5 of 8"},
         Found{.name = "IncompleteLaunchIsIgnored",
               .variables = {{"SYNCOPATE_INDEX", "1"}},
@@ -110,10 +106,7 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "OpenMpiUnderLaunchUsesTheRendezvousOfLaunch",
               .variables = kOpenMpi + Variables{{"SYNCOPATE_RENDEZVOUS", "127.0.0.1:7"}},
               .source = "Open MPI",
-              .rank = 3,
-              .world_size = 4,
-              .local_rank = 1,
-              .rendezvous = {"127.0.0.1", 7}},
+              .place = {3, 4, 1, {"127.0.0.1", 7}}},
         Found{.name = "IncompleteOpenMpiIsIgnored",
               .variables = {{"OMPI_COMM_WORLD_RANK", "1"}},
               .source = "none",
@@ -121,32 +114,20 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "TorchrunOutranksAnEqualOpenMpi",
               .variables = kTorchrun + kOpenMpi + Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}},
               .source = "torchrun",
-              .rank = 3,
-              .world_size = 4,
-              .local_rank = 1,
-              .rendezvous = {"node7", 29501},
+              .place = {3, 4, 1, {"node7", 29501}},
               .note = "Open MPI: outranked by torchrun; it agrees: rank 3 of 4"},
         Found{.name = "TorchrunWithThePortInTheAddress",
               .variables = kTorchrun + Variables{{"MASTER_ADDR", "node7:29500"}},
               .source = "torchrun",
-              .rank = 5,
-              .world_size = 8,
-              .local_rank = 1,
-              .rendezvous = {"node7", 29501}},
+              .place = {5, 8, 1, {"node7", 29501}}},
         Found{.name = "TorchrunWithThePortInTheAddressAlone",
               .variables = kTorchrun + Variables{{"MASTER_ADDR", "node7:4"}, {"MASTER_PORT", ""}},
               .source = "torchrun",
-              .rank = 5,
-              .world_size = 8,
-              .local_rank = 1,
-              .rendezvous = {"node7", 5}},
+              .place = {5, 8, 1, {"node7", 5}}},
         Found{.name = "TorchrunWithAnIpv6Address",
               .variables = kTorchrun + Variables{{"MASTER_ADDR", "fe80::1"}},
               .source = "torchrun",
-              .rank = 5,
-              .world_size = 8,
-              .local_rank = 1,
-              .rendezvous = {"fe80::1", 29501}},
+              .place = {5, 8, 1, {"fe80::1", 29501}}},
         Found{.name = "TorchrunAlone",
               .variables = kTorchrun +
                            Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
@@ -154,22 +135,16 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "PyTorchWithoutLocalRanks",
               .variables = kPyTorch,
               .source = "PyTorch",
-              .rank = 1,
-              .world_size = 3,
-              .rendezvous = {"job-master-0", 23456},
+              .place = {1, 3, 0, {"job-master-0", 23456}},
               .note = "PyTorch: LOCAL_RANK is not set; tasks that see the same GPUs divide them"},
         Found{.name = "PyTorchAtTheLastPort",
               .variables = kPyTorch + Variables{{"MASTER_PORT", "65535"}},
               .source = "PyTorch",
-              .rank = 1,
-              .world_size = 3,
-              .rendezvous = {"job-master-0", 65535}},
+              .place = {1, 3, 0, {"job-master-0", 65535}}},
         Found{.name = "PyTorchWithThePortInTheAddress",
               .variables = kPyTorch + Variables{{"MASTER_ADDR", "m:7"}, {"MASTER_PORT", ""}},
               .source = "PyTorch",
-              .rank = 1,
-              .world_size = 3,
-              .rendezvous = {"m", 7}},
+              .place = {1, 3, 0, {"m", 7}}},
         Found{.name = "PyTorchAlone",
               .variables = kPyTorch + Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}},
               .source = "PyTorch"},
@@ -178,19 +153,15 @@ INSTANTIATE_TEST_SUITE_P(
                                                 {"MASTER_ADDR", "localhost"},
                                                 {"KUBERNETES_SERVICE_HOST", "10.0.0.1"}},
               .source = "PyTorch",
-              .world_size = 3,
-              .rendezvous = {"0.0.0.0", 23456}},
+              .place = {0, 3, 0, {"0.0.0.0", 23456}}},
         Found{.name = "PyTorchOnOneMachine",
               .variables = kPyTorch + Variables{{"RANK", "0"}, {"MASTER_ADDR", "localhost"}},
               .source = "PyTorch",
-              .world_size = 3,
-              .rendezvous = {"localhost", 23456}},
+              .place = {0, 3, 0, {"localhost", 23456}}},
         Found{.name = "OpenMpiOutranksPyTorch",
               .variables = kOpenMpi + kPyTorch,
               .source = "Open MPI",
-              .rank = 3,
-              .world_size = 4,
-              .local_rank = 1,
+              .place = {3, 4, 1},
               .note = "PyTorch: outranked by Open MPI; it gives rank 1 of 3"},
         Found{.name = "PyTorchWithoutAPort",
               .variables = kPyTorch + Variables{{"MASTER_PORT", ""}},
@@ -264,9 +235,9 @@ TEST(Nonce, IsReadFromTheEnvironmentUnlessAFlagGivesIt) {
 
 struct Wrong {
   std::string name;
-  Variables variables;
-  ClusterFlags flags;
   std::string says;
+  Variables variables;
+  ClusterFlags flags{};
 };
 
 class WrongSources : public testing::TestWithParam<Wrong> {};
@@ -280,107 +251,77 @@ TEST_P(WrongSources, AreRefusedWithTheNameAndTheValue) {
 INSTANTIATE_TEST_SUITE_P(
     Each, WrongSources,
     testing::Values(
-        Wrong{"RankAlone", {}, {.rank = 1}, "missing --world-size and --rendezvous HOST:PORT;"},
-        Wrong{"WorldSizeAlone", {}, {.world_size = 1}, "missing --rank;"},
-        Wrong{"RendezvousAlone", {}, {.rendezvous = "h:5"}, "missing --rank and --world-size;"},
+        Wrong{"RankAlone", "missing --world-size and --rendezvous HOST:PORT;", {}, {.rank = 1}},
+        Wrong{"WorldSizeAlone", "missing --rank;", {}, {.world_size = 1}},
+        Wrong{"RendezvousAlone", "missing --rank and --world-size;", {}, {.rendezvous = "h:5"}},
         Wrong{"ServersAlone",
+              "missing --rank and --world-size and --rendezvous HOST:PORT;",
               {},
-              {.servers = 2},
-              "missing --rank and --world-size and --rendezvous HOST:PORT;"},
+              {.servers = 2}},
         Wrong{"ServersOfOneWorkerWithoutRendezvous",
+              "missing --rendezvous HOST:PORT;",
               {},
-              {.rank = 0, .world_size = 1, .servers = 1},
-              "missing --rendezvous HOST:PORT;"},
+              {.rank = 0, .world_size = 1, .servers = 1}},
         Wrong{"NonceAlone",
+              "missing --rank and --world-size and --rendezvous HOST:PORT;",
               {},
-              {.nonce = "a"},
-              "missing --rank and --world-size and --rendezvous HOST:PORT;"},
-        Wrong{"NoRendezvous", {}, {.rank = 0, .world_size = 2}, "missing --rendezvous HOST:PORT;"},
+              {.nonce = "a"}},
+        Wrong{"NoRendezvous", "missing --rendezvous HOST:PORT;", {}, {.rank = 0, .world_size = 2}},
         Wrong{"RankTooLarge",
+              "--rank=2: expected a number below --world-size=2",
               {},
-              {.rank = 2, .world_size = 2, .rendezvous = "h:5"},
-              "--rank=2: expected a number below --world-size=2"},
+              {.rank = 2, .world_size = 2, .rendezvous = "h:5"}},
         Wrong{"NegativeRank",
+              "--rank=-1: expected a whole number from 0",
               {},
-              {.rank = -1, .world_size = 2, .rendezvous = "h:5"},
-              "--rank=-1: expected a whole number from 0"},
+              {.rank = -1, .world_size = 2, .rendezvous = "h:5"}},
         Wrong{"EmptyWorld",
+              "--world-size=0: expected a whole number from 1",
               {},
-              {.rank = 0, .world_size = 0, .rendezvous = "h:5"},
-              "--world-size=0: expected a whole number from 1"},
-        Wrong{"BadRendezvous", {}, {.rank = 0, .world_size = 2, .rendezvous = "h"}, "--rendezvous"},
-        Wrong{"TorchrunRankNoNumber", kTorchrun + Variables{{"RANK", "1x"}}, {}, "RANK=1x"},
-        Wrong{"TorchrunRankTooLarge",
-              kTorchrun + Variables{{"RANK", "8"}},
-              {},
-              "RANK=8: expected a number below WORLD_SIZE=8"},
+              {.rank = 0, .world_size = 0, .rendezvous = "h:5"}},
+        Wrong{"BadRendezvous", "--rendezvous", {}, {.rank = 0, .world_size = 2, .rendezvous = "h"}},
+        Wrong{"TorchrunRankNoNumber", "RANK=1x", kTorchrun + Variables{{"RANK", "1x"}}},
+        Wrong{"TorchrunRankTooLarge", "RANK=8: expected a number below WORLD_SIZE=8",
+              kTorchrun + Variables{{"RANK", "8"}}},
         Wrong{"TorchrunLocalRankTooLarge",
-              kTorchrun + Variables{{"LOCAL_RANK", "4"}},
-              {},
-              "LOCAL_RANK=4: expected a number below LOCAL_WORLD_SIZE=4"},
-        Wrong{"TorchrunNegativeSize",
-              kTorchrun + Variables{{"WORLD_SIZE", "-8"}},
-              {},
-              "WORLD_SIZE=-8"},
-        Wrong{"TorchrunHugeSize",
-              kTorchrun + Variables{{"WORLD_SIZE", "99999999999"}},
-              {},
-              "WORLD_SIZE=99999999999"},
-        Wrong{"TorchrunLastPort",
-              kTorchrun + Variables{{"MASTER_PORT", "65535"}},
-              {},
-              "MASTER_PORT=65535"},
-        Wrong{"TorchrunTwoPorts",
-              kTorchrun + Variables{{"MASTER_ADDR", "h:1"}},
-              {},
-              "MASTER_ADDR=h:1 and MASTER_PORT=29500 name two ports"},
-        Wrong{"PyTorchRankTooLarge",
-              kPyTorch + Variables{{"RANK", "3"}},
-              {},
-              "RANK=3: expected a number below WORLD_SIZE=3"},
+              "LOCAL_RANK=4: expected a number below LOCAL_WORLD_SIZE=4",
+              kTorchrun + Variables{{"LOCAL_RANK", "4"}}},
+        Wrong{"TorchrunNegativeSize", "WORLD_SIZE=-8", kTorchrun + Variables{{"WORLD_SIZE", "-8"}}},
+        Wrong{"TorchrunHugeSize", "WORLD_SIZE=99999999999",
+              kTorchrun + Variables{{"WORLD_SIZE", "99999999999"}}},
+        Wrong{"TorchrunLastPort", "MASTER_PORT=65535",
+              kTorchrun + Variables{{"MASTER_PORT", "65535"}}},
+        Wrong{"TorchrunTwoPorts", "MASTER_ADDR=h:1 and MASTER_PORT=29500 name two ports",
+              kTorchrun + Variables{{"MASTER_ADDR", "h:1"}}},
+        Wrong{"PyTorchRankTooLarge", "RANK=3: expected a number below WORLD_SIZE=3",
+              kPyTorch + Variables{{"RANK", "3"}}},
         Wrong{"PyTorchOfSeveralTasksPerNode",
-              kPyTorch + Variables{{"PET_NPROC_PER_NODE", "4"}},
-              {},
-              "PET_NPROC_PER_NODE=4: expected torchrun to start 4 tasks here"},
-        Wrong{"LaunchRole",
-              kLaunch + Variables{{"SYNCOPATE_ROLE", "wroker"}},
-              {},
-              "SYNCOPATE_ROLE=wroker: expected worker, server or evaluator"},
-        Wrong{"LaunchIndex",
-              kLaunch + Variables{{"SYNCOPATE_INDEX", "3"}},
-              {},
-              "SYNCOPATE_INDEX=3: expected a number below SYNCOPATE_WORKERS=3"},
-        Wrong{"LaunchServerIndex",
-              kLaunch + Variables{{"SYNCOPATE_ROLE", "server"}, {"SYNCOPATE_SERVERS", "2"}},
-              {},
-              "SYNCOPATE_INDEX=2: expected a number below SYNCOPATE_SERVERS=2"},
+              "PET_NPROC_PER_NODE=4: expected torchrun to start 4 tasks here",
+              kPyTorch + Variables{{"PET_NPROC_PER_NODE", "4"}}},
+        Wrong{"LaunchRole", "SYNCOPATE_ROLE=wroker: expected worker, server or evaluator",
+              kLaunch + Variables{{"SYNCOPATE_ROLE", "wroker"}}},
+        Wrong{"LaunchIndex", "SYNCOPATE_INDEX=3: expected a number below SYNCOPATE_WORKERS=3",
+              kLaunch + Variables{{"SYNCOPATE_INDEX", "3"}}},
+        Wrong{"LaunchServerIndex", "SYNCOPATE_INDEX=2: expected a number below SYNCOPATE_SERVERS=2",
+              kLaunch + Variables{{"SYNCOPATE_ROLE", "server"}, {"SYNCOPATE_SERVERS", "2"}}},
         Wrong{"LaunchRendezvous",
-              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}},
-              {},
               "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of worker 0, since "
-              "SYNCOPATE_WORKERS=3"},
+              "SYNCOPATE_WORKERS=3",
+              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}}},
         Wrong{"LaunchRendezvousWithServers",
-              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}, {"SYNCOPATE_SERVERS", "2"}},
-              {},
               "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of server 0, since "
-              "SYNCOPATE_SERVERS=2"},
-        Wrong{"LaunchRestarts",
-              kLaunch + Variables{{"SYNCOPATE_RESTARTS", "yes"}},
-              {},
-              "SYNCOPATE_RESTARTS=yes"},
-        Wrong{"LaunchLate",
-              kLaunch + Variables{{"SYNCOPATE_LATE", "1,3"}},
-              {},
-              "SYNCOPATE_LATE=1,3: expected workers below SYNCOPATE_WORKERS=3"},
+              "SYNCOPATE_SERVERS=2",
+              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}, {"SYNCOPATE_SERVERS", "2"}}},
+        Wrong{"LaunchRestarts", "SYNCOPATE_RESTARTS=yes",
+              kLaunch + Variables{{"SYNCOPATE_RESTARTS", "yes"}}},
+        Wrong{"LaunchLate", "SYNCOPATE_LATE=1,3: expected workers below SYNCOPATE_WORKERS=3",
+              kLaunch + Variables{{"SYNCOPATE_LATE", "1,3"}}},
         Wrong{"OpenMpiRank",
-              kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "4"}},
-              {},
-              "OMPI_COMM_WORLD_RANK=4: expected a number below OMPI_COMM_WORLD_SIZE=4"},
-        Wrong{"SilentShrink",
+              "OMPI_COMM_WORLD_RANK=4: expected a number below OMPI_COMM_WORLD_SIZE=4",
+              kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "4"}}},
+        Wrong{"SilentShrink", "by torchrun this task is alone, but by Open MPI it is rank 3 of 4",
               kOpenMpi + kTorchrun +
-                  Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
-              {},
-              "by torchrun this task is alone, but by Open MPI it is rank 3 of 4"}),
+                  Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}}}),
     [](const auto& row) { return row.param.name; });
 
 TEST(LaunchResolver, PassesTheInheritedSocketToTheChiefOnly) {
