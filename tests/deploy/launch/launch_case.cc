@@ -9,7 +9,8 @@
 
 namespace syncopate::test {
 
-LaunchCase::LaunchCase() {
+LaunchCase::LaunchCase(std::chrono::milliseconds timeout) {
+  rules.timeout = timeout;
   if (mkfifo((folder_ / "pipe").c_str(), 0600) != 0) {
     throw std::runtime_error("test set-up: mkfifo failed");
   }

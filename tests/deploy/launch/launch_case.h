@@ -2,9 +2,11 @@
 // of the launch.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deploy/launch/launched_job.h"
@@ -23,12 +25,12 @@ struct Launched {
 // use a LaunchCase.
 class LaunchCase {
  public:
-  LaunchCase();
+  // `timeout`: how long the launch waits for the other roles after a failure.
+  explicit LaunchCase(std::chrono::milliseconds timeout = std::chrono::milliseconds(500));
 
   // The launch rules have short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
                     .longest_back_off = std::chrono::milliseconds(1),
-                    .timeout = std::chrono::milliseconds(500),
                     .grace = std::chrono::milliseconds(500)};
 
   // The launch calls on_err with each line that the launcher or a role writes to stderr, as soon as
@@ -56,7 +58,19 @@ class LaunchCase {
   const TemporaryFolder folder_;
 };
 
+// Returns the roles of a plan.
+template <typename... Roles>
+std::vector<RoleCommand> commands_of(Roles... roles) {
+  std::vector<RoleCommand> commands;
+  (commands.push_back(std::move(roles)), ...);
+  return commands;
+}
+
 std::ptrdiff_t count_lines(const std::string& text);
+
+// Shell text that waits until the process with the number in $FOLDER/pid is stopped.
+inline const std::string kUntilItIsStopped =
+    "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; ";
 
 // Returns shell text that waits for a signal and leaves no process behind when the shell is killed.
 std::string wait_for_a_signal();

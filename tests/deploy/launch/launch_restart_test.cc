@@ -183,11 +183,9 @@ TEST_F(AsynchronousLaunch, RestartsAWorkerThatStaysStopped) {
 
 TEST_F(AsynchronousLaunch, LetsAStoppedRoleContinueInTime) {
   job_.rules.stopped_timeout = kForever;
-  const Launched result = job_.run_job(
-      {"echo $$ >$FOLDER/pid; " + stop() + "; echo continued",
-       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; "
-       "kill -CONT $(cat $FOLDER/pid)"},
-      {});
+  const Launched result = job_.run_job({"echo $$ >$FOLDER/pid; " + stop() + "; echo continued",
+                                        kUntilItIsStopped + "kill -CONT $(cat $FOLDER/pid)"},
+                                       {});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "[worker 0] continued\n");
   EXPECT_EQ(result.err, "");
@@ -246,10 +244,7 @@ TEST_F(AsynchronousLaunch, EndsAStoppedWorkerThatCannotReceiveTheSignal) {
   job_.rules.timeout = kForever;
   const Launched result = job_.run_job(
       {"trap '' INT; echo $$ >$FOLDER/pid; kill -STOP $$; echo continued"},
-      {"trap 'exit 75' INT; "
-       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; "
-       "kill -INT $PPID; " +
-       wait_for_a_signal()});
+      {"trap 'exit 75' INT; " + kUntilItIsStopped + "kill -INT $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 75) << result.err;
   EXPECT_EQ(result.out, "[worker 0] continued\n") << result.err;
 }
@@ -306,11 +301,10 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   on_output("and has no restart left; the job goes on", [&] { open_pipe("pipe"); });
   const Launched result = job_.run_plan([&](int) {
-    std::vector<RoleCommand> commands;
-    commands.push_back(job_.role(Role::kWorker, 0, ""));
-    commands.back().arguments = {program.string()};
-    commands.push_back(job_.role(Role::kWorker, 1, ": <$FOLDER/pipe; echo went on"));
-    return commands;
+    RoleCommand first = job_.role(Role::kWorker, 0, "");
+    first.arguments = {program.string()};
+    return commands_of(std::move(first),
+                       job_.role(Role::kWorker, 1, ": <$FOLDER/pipe; echo went on"));
   });
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[worker 1] went on\n");

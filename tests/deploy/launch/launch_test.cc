@@ -10,7 +10,6 @@
 
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
-#include "tests/support/as_words.h"
 #include "tests/support/contains.h"
 #include "tests/support/thrown.h"
 #include "worker/run/exit_codes.h"
@@ -116,10 +115,8 @@ TEST(Launch, NamesAProgramThatCannotBeStarted) {
   const LaunchCase job;
   EXPECT_TRUE(contains(message_of<FileError>([&] {
                          job.run_plan([&](int) {
-                           std::vector<RoleCommand> commands;
-                           commands.push_back(
-                               {.name = "role 0", .arguments = {"/nonexistent/program"}});
-                           return commands;
+                           return commands_of(RoleCommand{.name = "role 0",
+                                                          .arguments = {"/nonexistent/program"}});
                          });
                        }),
                        "/nonexistent/program: No such file"));
@@ -134,8 +131,7 @@ TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
 }
 
 TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
+  LaunchCase job(std::chrono::seconds(60));
   // Role 1 ends without receiving a signal, because its pipe closes when role 0 fails.
   const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 1", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_FALSE(contains(result.err, "SIGTERM"));
@@ -143,8 +139,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
 }
 
 TEST(LaunchAfterAFailure, NamesTheRoleThatASignalEndedAsTheCauseInTheLastLine) {
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
+  LaunchCase job(std::chrono::seconds(60));
   const Launched result =
       job.run({"exec 3>$FOLDER/pipe; kill -KILL $$", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
@@ -154,19 +149,15 @@ TEST(LaunchAfterAFailure, NamesTheRoleThatASignalEndedAsTheCauseInTheLastLine) {
 }
 
 TEST(LaunchAfterAFailure, NamesAStoppedRoleAsTheCauseThoughAnotherFailedFirst) {
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
+  LaunchCase job(std::chrono::seconds(60));
   const Launched result =
-      job.run({"echo $$ >$FOLDER/pid; kill -STOP $$",
-               "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done;"
-               " exit 1"});
+      job.run({"echo $$ >$FOLDER/pid; kill -STOP $$", kUntilItIsStopped + "exit 1"});
   EXPECT_TRUE(result.err.ends_with("launch: the job failed because role 0 was stopped (SIGSTOP)\n"))
       << result.err;
 }
 
 TEST(LaunchAfterAFailure, NamesTheFirstRoleThatExited) {
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
+  LaunchCase job(std::chrono::seconds(60));
   const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 3", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_TRUE(result.err.ends_with(
       "launch: the job failed: role 0 exited with 3; it was the first role to end with an error\n"))
@@ -248,9 +239,8 @@ TEST_F(LaunchOfRolesThatMeet, LetsTheOthersEndByThemselvesAfterwards) {
 }
 
 TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
-  LaunchCase job;
+  LaunchCase job(std::chrono::seconds(60));
   job.rules.workers.others_detect_failure = false;
-  job.rules.timeout = std::chrono::seconds(60);
   job.rules.grace = std::chrono::seconds(60);
   const Launched result =
       job.run({"exec 3>$FOLDER/pipe; exit 1",
@@ -259,12 +249,9 @@ TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
 }
 
 TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
-  const Launched result =
-      job.run({"echo $$ >$FOLDER/pid; kill -STOP $$; echo continued",
-               "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done;"
-               " exit 1"});
+  LaunchCase job(std::chrono::seconds(60));
+  const Launched result = job.run(
+      {"echo $$ >$FOLDER/pid; kill -STOP $$; echo continued", kUntilItIsStopped + "exit 1"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[role 0] continued\n");
   EXPECT_TRUE(contains(result.err, "role 0 is stopped: SIGCONT"));
@@ -286,8 +273,7 @@ class LaunchSignals : public testing::TestWithParam<const char*> {};
 
 TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   const std::string signal = GetParam();
-  LaunchCase job;
-  job.rules.timeout = std::chrono::seconds(60);
+  LaunchCase job(std::chrono::seconds(60));
   const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
   // Role 1 sends the signal to launch after both roles have set their traps.
   const Launched result =
@@ -323,18 +309,11 @@ TEST(LaunchSignal, ArrivesWhileNothingReadsTheOutput) {
   const std::string script = "trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " +
                              ("head -c 2000000 /dev/zero >&2 & " + wait_for_a_signal());
   alarm(60);
-  const int exit_code = launch(
-      [&](int) {
-        std::vector<RoleCommand> commands;
-        commands.push_back({.name = "role 0",
-                            .arguments = {"/bin/sh", "-c", script},
-                            .environment = job.environment()});
-        return commands;
-      },
-      job.rules,
-      {.out = [](std::string_view) {},
-       .err = [&](std::string_view lines) { err.add(lines); },
-       .err_queue = &err});
+  const int exit_code =
+      launch([&](int) { return commands_of(job.role(Role::kWorker, 0, script)); }, job.rules,
+             {.out = [](std::string_view) {},
+              .err = [&](std::string_view lines) { err.add(lines); },
+              .err_queue = &err});
   alarm(0);
   EXPECT_EQ(exit_code, 1) << "the third signal has killed the role";
 }
@@ -342,14 +321,10 @@ TEST(LaunchSignal, ArrivesWhileNothingReadsTheOutput) {
 TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
   const LaunchCase job;
   const Launched result = job.run_plan([&](int) {
-    std::vector<RoleCommand> commands;
-    commands.push_back(
-        {.name = "role 0",
-         .arguments = as_words("/bin/sh -c",
-                               "trap 'exit 75' USR1; kill -TERM $PPID; " + wait_for_a_signal()),
-         .environment = job.environment(),
-         .stop_signal = SIGUSR1});
-    return commands;
+    RoleCommand role =
+        job.role(Role::kWorker, 0, "trap 'exit 75' USR1; kill -TERM $PPID; " + wait_for_a_signal());
+    role.stop_signal = SIGUSR1;
+    return commands_of(std::move(role));
   });
   EXPECT_EQ(result.exit_code, 75) << result.err;
 }
@@ -391,12 +366,10 @@ struct Scripts {
 Launched run_with_late_worker(const Scripts& scripts, std::chrono::milliseconds after) {
   const LaunchCase job;
   return job.run_plan([&](int) {
-    std::vector<RoleCommand> commands;
-    commands.push_back(job.role(Role::kServer, 0, scripts.server));
-    commands.push_back(job.role(Role::kWorker, 0, scripts.worker));
-    commands.push_back(job.role(Role::kWorker, 1, scripts.late_worker));
-    commands.back().start_after = after;
-    return commands;
+    RoleCommand late = job.role(Role::kWorker, 1, scripts.late_worker);
+    late.start_after = after;
+    return commands_of(job.role(Role::kServer, 0, scripts.server),
+                       job.role(Role::kWorker, 0, scripts.worker), std::move(late));
   });
 }
 
@@ -434,20 +407,11 @@ TEST(Launch, AcceptsALateRoleThatStartsAfterTheJob) {
 
 // The worker that was stopped has not been informed that the job is over, and no role waits for it.
 TEST(Launch, AcceptsAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
-  LaunchCase job;
+  LaunchCase job(std::chrono::seconds(60));
   job.rules.workers = {.on_failure = FailureRule::kContinue};
-  job.rules.timeout = std::chrono::seconds(60);
-  const std::string until_it_is_stopped =
-      "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done";
   const auto with_server = [&](const std::string& server) {
-    return job.run_plan([&](int) {
-      std::vector<RoleCommand> commands;
-      commands.push_back(job.role(Role::kServer, 0, until_it_is_stopped + "; " + server));
-      commands.push_back(job.role(Role::kWorker, 0, "true"));
-      commands.push_back(job.role(Role::kWorker, 1,
-                                  "echo $$ >$FOLDER/pid; kill -STOP $$; rm $FOLDER/pid; exit 1"));
-      return commands;
-    });
+    return job.run_job({"true", "echo $$ >$FOLDER/pid; kill -STOP $$; rm $FOLDER/pid; exit 1"},
+                       {kUntilItIsStopped + server});
   };
   const Launched result = with_server("true");
   EXPECT_EQ(result.exit_code, 0) << result.err;
