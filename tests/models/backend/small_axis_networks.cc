@@ -1,7 +1,6 @@
 // Networks of the operations that enlarge, reshape or multiply maps: channels that do or do not
 // fill the blocks of a map, maps and vectors, values with several readers.
 #include <array>
-#include <functional>
 #include <utility>
 
 #include "tests/models/backend/small_networks.h"
@@ -9,8 +8,7 @@
 namespace syncopate {
 
 void append_axis_networks(std::vector<SmallNetwork>& all) {
-  const auto append = [&](std::string name, Shape shape,
-                          const std::function<NodeId(GraphBuilder&, NodeId)>& body) {
+  const auto append = [&](std::string name, Shape shape, const NetworkBody& body) {
     GraphBuilder build(name);
     const NodeId x = build.input(std::move(shape), {.dtype = DType::kF32});
     const NodeId y = build.flatten(body(build, x));

@@ -3,6 +3,7 @@
 // values with two readers.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -16,7 +17,18 @@ struct SmallNetwork {
   Graph graph;
 };
 
+// Adds nodes behind a value, and returns the last one.
+using NetworkBody = std::function<NodeId(GraphBuilder&, NodeId)>;
+
 std::vector<SmallNetwork> small_networks();
+// Appends a network with u8 samples [H, W, C] that classifies the map of `body`.
+void append_map(std::vector<SmallNetwork>& all, std::string name, const Shape& shape,
+                const NetworkBody& body);
+// Returns a convolution with a ReLU.
+NetworkBody conv_relu(int channels, Conv2dOp operation);
+// Appends the networks of convolutions, of all strides, paddings, groups and pools behind them,
+// which are among small_networks().
+void append_convolutions(std::vector<SmallNetwork>& all);
 // Appends the networks whose targets are numbers, which are among small_networks().
 void append_losses_of_numbers(std::vector<SmallNetwork>& all);
 // Appends the networks of operations that enlarge, reshape or multiply maps, which are among
