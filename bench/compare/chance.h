@@ -1,4 +1,5 @@
-// Computes the accuracy of a guess on the data of a comparison, with which accuracies are compared.
+// Computes the accuracy of guessing on the data of a comparison. Reports warn if a variant is not
+// better than this accuracy.
 #pragma once
 
 #include "bench/compare/report/comparison.h"

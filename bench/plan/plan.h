@@ -89,7 +89,7 @@ struct Plan {
   double foreign_share = 0.0;  // share of one core that other processes used in these measurements
   std::int64_t parameters = 0;
   std::vector<std::int64_t> server_bytes;  // bytes of the values on each server
-  double mean_step_seconds = 0.0;          // simulated mean of workers that are not slow
+  double mean_step_seconds = 0.0;          // mean of simulated steps, without slow workers
   // The highest number of gradients per second that the servers' links can carry. Empty if the
   // links have no limit.
   std::optional<double> most_pushes_per_second;

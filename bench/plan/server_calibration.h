@@ -13,7 +13,7 @@ namespace syncopate::bench {
 // ps::Shard takes a push of a whole gradient, updates the values with SGD and copies the values for
 // the answer.
 struct ServerCalibration {
-  std::int64_t bytes = 0;       // of a gradient for the server with the most values
+  std::int64_t bytes = 0;       // bytes of a gradient for the server with the most values
   double update_seconds = 0.0;  // median
   int pushes = 0;               // number of timed pushes
   double bytes_per_second() const noexcept {

@@ -74,8 +74,8 @@ class VirtualAsynchronousJob {
     enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
     Kind kind = Kind::kComputed;
     int worker = 0;
-    std::uint32_t incarnation = 0;            // of the worker; unused for kKill and kJoin
-    int server = 0;                           // for kPushed and kAnswered
+    std::uint32_t incarnation = 0;  // incarnation of the worker; unused for kKill and kJoin
+    int server = 0;                 // for kPushed and kAnswered
     std::optional<double> restart_seconds{};  // for kKill: time from the kill; nullopt: no restart
   };
 

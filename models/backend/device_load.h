@@ -8,9 +8,10 @@
 namespace syncopate {
 
 struct DeviceLoad {
-  double utilisation = 0.0;       // fraction of the time in which a kernel ran, mean over devices
-  std::int64_t memory_bytes = 0;  // on the device with the most memory in use, by all processes
-  double watts = 0.0;             // power of all devices together, mean over time
+  double utilisation = 0.0;  // fraction of the time in which a kernel ran, mean over devices
+  // The memory in use by all processes, on the device where it is the most.
+  std::int64_t memory_bytes = 0;
+  double watts = 0.0;  // power of all devices together, mean over time
 };
 
 // Measures the load of a set of GPUs. Thread-safe.

@@ -42,9 +42,9 @@ class MemoryKills {
   // root: the root of the file system, for tests. interval: the time between two calls of look().
   explicit MemoryKills(std::filesystem::path root = "/",
                        std::chrono::nanoseconds interval = std::chrono::seconds(5));
-  // Reads the kernel's count of kills. Called regularly, whenever next_look() has passed. Kills
-  // explain the end of a child only if they happened since the last but one call of look(); older
-  // kills may have ended other processes of the cgroup.
+  // Reads the kernel's count of kills. Called regularly, whenever next_look() has passed. A kill
+  // can explain the end of a child until the second call of look() after the kill; older kills may
+  // have ended other processes of the cgroup.
   void look();
   const Deadline& next_look() const noexcept { return next_look_; }
   // Called once for each child that was ended by SIGKILL. Returns text such as ", probably by the

@@ -1,6 +1,7 @@
 // The element-wise functions other than ReLU. They are never fused into another operation's group.
-// This header includes no library's templates, because the kernels include it, and they are
-// compiled once per instruction set.
+// This header uses no templates of the standard library, because the kernels include it and are
+// compiled once per instruction set: the linker could keep a copy of a template that other CPUs
+// cannot run.
 #pragma once
 
 #include <cstdint>

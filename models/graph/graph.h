@@ -147,8 +147,8 @@ struct MultiplyOp {};
 // Concatenates the channels of all inputs, in the order of the inputs. The inputs are maps of equal
 // height and width, or vectors.
 struct ConcatOp {};
-// Takes a range of consecutive channels of a map, or of features of a vector, from `first` on. The
-// node's shape gives their number.
+// Takes consecutive channels of a map, or features of a vector, from index `first` on. Node::shape
+// gives the number of channels or features.
 struct SliceOp {
   int first = 0;
 };

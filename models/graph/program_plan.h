@@ -35,8 +35,8 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 // backward pass reads.
 struct GroupNeeds {
   std::size_t saved = 0;  // written by the forward pass, read by the backward pass
-  std::size_t output_sums =
-      0;  // written by the forward pass for a batch norm that reads the output
+  // Written by the forward pass for a batch norm that reads the output.
+  std::size_t output_sums = 0;
   std::size_t forward_scratch = 0;   // used during the forward pass only
   std::size_t backward_scratch = 0;  // used during the backward pass only
   int inputs_in_backward = 0;        // the backward pass reads this many inputs, from the first on
