@@ -1,6 +1,6 @@
-// Measures the calls of an all-reduce library. All sides of `syncopate-bench all-reduce`, this
-// program and the peers (bench/peers), use this file, so that inputs, common start, clock and check
-// are equal.
+// Measures the calls of an all-reduce library. This program and the peers (bench/peers) are the
+// sides of `syncopate-bench all-reduce`. All sides use this file, so that they get equal inputs and
+// are started, timed and checked in the same way.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Reducer {
   // the fastest for each size before it measures.
   virtual std::vector<std::string> algorithms() const = 0;
   // Prepares for tensors of `elements` f32, for example allocates memory. Called before the first
-  // all_reduce() of a size.
+  // all_reduce() of a size. algorithm: an index into algorithms().
   virtual void prepare(std::size_t algorithm, std::int64_t elements) = 0;
   virtual std::span<float> input() = 0;         // returns the tensor of the prepared size to fill
   virtual void all_reduce() = 0;                // blocks until the sum is complete

@@ -1,6 +1,6 @@
-// A cluster as a comparison describes it: how long steps take, which workers are slow, paused,
-// killed or late, and the speed of the links. `compare` has one cluster for all variants, or
-// several by --clusters.
+// A cluster as a comparison describes it: the times of steps, the workers that are slow, paused,
+// killed or join late, and the speed of the links. `compare` runs all variants on one cluster, or
+// on each cluster of --clusters.
 #pragma once
 
 #include <string>
@@ -28,12 +28,12 @@ struct ClusterFlags {
   std::string link_rate;
 };
 
-// Adds the faults of these flags to the cluster. A service time replaces an earlier one. Throws
-// UsageError for a wrong value.
+// Adds the faults of these flags to the cluster. A service time replaces the service time that the
+// cluster has. Throws UsageError for a wrong value.
 void add_flags(Cluster& cluster, const ClusterFlags& flags);
 
-// Returns the value of --slow for a --slow-worker such as "4x": the last worker is slower by this
-// factor. Throws UsageError for a factor in another form.
+// Converts a value of --slow-worker, such as "4x", to the value of --slow that makes the last
+// worker slower by this factor. Throws UsageError for a factor in another form.
 std::string slow_worker(const std::string& factor, int workers);
 
 // Returns the clusters of the words of --clusters. A word is equal, jitter, slow-worker, slow-link,

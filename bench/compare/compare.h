@@ -12,11 +12,11 @@
 namespace syncopate::bench {
 
 // Trains the runs that the folder of the report does not have yet, and writes the report. Real runs
-// are trained one after the other; under the virtual clock, several are trained at once. A run that
-// fails becomes a note in its row. If other processes took much CPU time during a real run, it is
-// trained once more, if the machine is quiet at the end. Throws UsageError, FileError. Throws
-// std::runtime_error if every run failed or a signal stopped the comparison; the same command then
-// continues with the missing runs.
+// are trained one after the other; under the virtual clock, several are trained at once. The row of
+// a failed run gets a note. If the machine is quiet at the end, real runs during which other
+// processes took much CPU time are trained once more. Throws UsageError, FileError. Throws
+// std::runtime_error if every run failed or a signal stopped the comparison. The same command,
+// given again, trains only the missing and the failed runs.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 

@@ -25,7 +25,7 @@ enum class Budget : std::uint8_t {
   kSeconds,  // all variants train for the same time: --seconds
 };
 
-// How long a training step takes on a cluster of --clusters.
+// The time of a training step, from which the step times of the clusters of --clusters follow.
 struct StepTime {
   double milliseconds = 1.0;
   bool is_measured = false;  // by --step-time measure on this machine

@@ -17,7 +17,7 @@
 
 namespace syncopate::bench {
 
-// The contents of comparison.json that do not follow from the options.
+// The contents of comparison.json that do not follow from the options of the comparison.
 struct ComparisonFacts {
   std::string command;  // command line of the comparison
   Machine machine;      // machine of this process
@@ -43,8 +43,8 @@ struct PlannedFolder {
 };
 
 // Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or that has the
-// comparisons `planned` with missing or failed runs. In the second form, the planned runs may
-// depend on the folder.
+// comparisons `planned` with missing or failed runs. The second overload calls `planned` with each
+// folder, because the planned runs may depend on the folder.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
                                       const std::vector<PlannedFolder>& planned);
 std::filesystem::path numbered_folder(

@@ -29,8 +29,8 @@ std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSp
 
 std::vector<PlannedFolder> folders_of(const std::vector<ComparisonPart>& parts);
 
-// Returns the train options of the runs that can be trained and that read the data that the runs
-// share (has_own_data).
+// Returns the train options of the runs that can be trained, without runs that read data of their
+// own (has_own_data()).
 std::vector<TrainOptions> options_on_shared_data(const std::vector<RunSpec>& runs);
 
 // Returns the folder of the report: --report if it is given, otherwise a numbered folder.
@@ -38,8 +38,9 @@ std::filesystem::path report_folder(const CompareOptions& options,
                                     const std::vector<ComparisonPart>& parts);
 
 // For --step-time measure: returns the options with a step time and the clusters that follow from
-// it. If the comparison continues in a folder, this is the step time of the folder, so that all
-// runs fit together. Otherwise the step time is measured. Returns other options unchanged.
+// it. If the comparison continues in a folder, the step time is taken from the folder, so that all
+// runs have the same step time. Otherwise the step time is measured. Returns other options
+// unchanged.
 CompareOptions with_step_time(CompareOptions options, const DataSplits& data);
 
 }  // namespace syncopate::bench

@@ -26,8 +26,9 @@ std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 class MapFile {
  public:
   // Makes the folder and locks it for the lifetime of this object. Throws FileError. Throws
-  // UsageError if another process has locked the folder. Throws UsageError, too, if the folder has
-  // another comparison, other clusters or another step time; with `replace`, removes them instead.
+  // UsageError if another process has locked the folder. If the folder has another comparison,
+  // other clusters or another step time, removes the old files if `replace`; otherwise throws
+  // UsageError.
   MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned,
           const StepTime& step_time, bool replace);
 

@@ -12,8 +12,8 @@
 
 namespace syncopate::bench {
 
-// The default of compare's --strategies: one strategy of each kind, because with more rows, a claim
-// needs more seeds. The other strategies would get the same weights as multi-worker-mirrored, bit
+// The default of compare's --strategies: one strategy of each kind. More rows would need more seeds
+// for a claim, and the other strategies would get the same weights as multi-worker-mirrored, bit
 // for bit.
 inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
                                                 "parameter-server:sync+backup:1",
@@ -50,8 +50,9 @@ inline constexpr std::string_view kBesidePresets =
     "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, the flags "
     "of fault injection, of the clock and of the output";
 
-// Returns flags of compare that describe the experiment of the preset for another model, without
-// --data. Returns "" if the variants of the preset differ in the number of workers.
+// Returns the flags of compare that describe the experiment of the preset with the network `model`.
+// The flags do not include --data. Returns "" if the variants of the preset differ in the number of
+// workers.
 std::string flags_in_place_of(const PresetRow& preset, const std::string& model);
 
 // Sets the experiment of --preset `name` in `options`, in which --model, --data and the flags of

@@ -38,8 +38,8 @@ struct RealRunOutcome {
   RunEnd end = RunEnd::kDone;
   std::string reason{};              // for kFailed: the last line of the first process that failed
   std::vector<std::string> notes{};  // about kills that did not take place
-  // If there were kills: the first line of the metrics, because a job that restarts without a
-  // checkpoint overwrites this line.
+  // The first line of the metrics as the job first wrote it. Set only if workers were killed,
+  // because a job that restarts without a checkpoint overwrites this line.
   std::string begin{};
   // The share of the machine's CPU time that other processes took while the processes of the run
   // existed. Empty if the run was not started.

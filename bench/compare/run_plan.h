@@ -20,9 +20,10 @@ int most_workers(const CompareOptions& options);
 // Returns the number of lanes of every worker: 1 unless the flags for all runs set another number.
 int threads_per_worker(const CompareOptions& options);
 
-// Returns all runs, seed by seed, so that a comparison that was stopped has about the same number
-// of runs of each variant. train_samples: the size of the training split. Throws UsageError for two
-// variants with the same label, and for delays of pipeline steps on the real clock.
+// Returns all runs: first all variants with the first seed, then with the next seed, and so on. A
+// comparison that was stopped therefore has about the same number of runs of each variant.
+// train_samples: the size of the training split. Throws UsageError for two variants with the same
+// label, and for delays of pipeline steps on the real clock.
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples);
 
 }  // namespace syncopate::bench

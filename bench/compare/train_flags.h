@@ -43,8 +43,9 @@ std::vector<std::string> parse_flags_in_braces(const std::string& text, SharedBy
 SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std::string>& words,
                            const std::string& label);
 
-// Returns why a run with the options `run` would ignore one of the given flags; "" if it ignores
-// none. Under the virtual clock, flags that have no effect on any virtual run do not count.
+// Returns why a run with the options `run` would ignore one of the given flags; "" if the run
+// ignores none. Under the virtual clock, does not report flags that have no effect on any virtual
+// run.
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label, bool is_virtual);
 

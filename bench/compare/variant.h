@@ -69,8 +69,8 @@ struct RunSpec {
            faults.kills.empty();
   }
   std::vector<std::string> notes{};  // remarks on this run for the report
-  // The run trains with the given learning rate times this factor, which follows from the rule
-  // (Comparison::learning_rate_rule).
+  // The run trains with the given learning rate times this factor. The factor follows from
+  // learning_rate_rule, see Comparison::learning_rate_rule.
   double learning_rate_factor = 1.0;
   std::string learning_rate_rule{};
   // The number of updates at the beginning in which the learning rate still rises.

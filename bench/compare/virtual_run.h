@@ -15,10 +15,11 @@
 
 namespace syncopate::bench {
 
-// Trains a run, writes its lines to `metrics` and returns the last line. Each element of `others`
-// is another cluster: also writes the lines of the same run on that cluster to the metrics of the
-// element. progress: called with the fraction of the run that is done; an exception of progress()
-// ends the run. Throws UsageError for contradictory options, and what training throws.
+// Trains a run, writes its lines to `metrics` and returns the last line, the summary. Each element
+// of `others` is another cluster; the lines of the same run on that cluster are written to the
+// metrics of the element. progress: called with the fraction of the run that is done; an exception
+// of progress() ends the run. Throws UsageError for contradictory options, and what training
+// throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);

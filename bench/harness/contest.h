@@ -45,12 +45,13 @@ class Contestant {
   // Returns the JSON answer to the last command.
   const std::string& last_answer() const noexcept { return last_answer_; }
 
-  // Prepares the turns at a data size: finds how many calls take seconds_per_turn, and discards
-  // earlier times.
+  // Prepares the turns at a data size: finds the number of calls that together take
+  // seconds_per_turn, and discards the recorded times.
   void prepare(ContestTask task, double seconds_per_turn);
   // Runs one turn of this side and returns the median of the seconds of its calls.
   double take_turn();
-  // Sends a command that is not one of ContestTask, and returns the `count` times in the answer.
+  // Sends a command other than the command of the ContestTask. Returns the times in the answer,
+  // which must have `count` times.
   std::vector<double> ask(const std::string& command, int count);
   // Returns a percentile of the seconds of all calls in the rounds that quiet_rounds() selects.
   double percentile_seconds(double share, const Rounds& rounds) const;
@@ -63,7 +64,8 @@ class Contestant {
   ContestTask task_;
   int calls_per_turn_ = 0;
   std::string last_answer_;
-  // The seconds of calls, as seconds_[turn][call]. A turn has the calls of all workers.
+  // The seconds of each call, as seconds_[turn][call], where the calls of a turn are the calls of
+  // all workers.
   std::vector<std::vector<double>> seconds_;
 };
 

@@ -42,10 +42,11 @@ class OthersMeter {
   // read_stat: returns the text of /proc/stat; tests pass another function. Throws FileError.
   explicit OthersMeter(std::function<std::string()> read_stat = read_proc_stat);
 
-  // Returns the share, from 0 to 1, since construction. The time of a descendant counts for this
-  // process only after its parent has waited for its end, so call this when all descendants have
-  // ended. Interrupts are left out, because the messages of these processes cause some of them, and
-  // kernels differ in whether they charge interrupts to a process. Throws FileError.
+  // Returns the share of CPU time, from 0 to 1, that other processes took since construction. The
+  // time of a descendant counts for this process only after its parent has waited for its end, so
+  // call this when all descendants have ended. Interrupts are left out, because the messages of
+  // these processes cause some of them, and kernels differ in whether they charge interrupts to a
+  // process. Throws FileError.
   double share() const;
 
  private:
@@ -55,8 +56,8 @@ class OthersMeter {
   double own_seconds_;
 };
 
-// Measures the foreign load between calls of take(), which is the busy time of the machine minus
-// the time of the measured processes. One thread only.
+// Measures the foreign load between calls of take(). The foreign load is the busy time of the
+// machine's CPUs minus the CPU time of the measured processes. One thread only.
 class ForeignLoadMeter {
  public:
   // other_side: processes that belong to the measurement, with all their descendants, such as the

@@ -30,9 +30,10 @@ struct PlanOptions {
   // The largest number of workers of a single process that the plan recommends.
   int workers_per_machine = 1;
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
-  // The distribution of step times. "exponential" and "lognormal" have the measured step time as
-  // their mean. "exponential:20" has a mean of 20 ms. "compute+exponential:20" adds a delay to the
-  // measured step time, as train --service-time does. If empty, each step takes the measured time.
+  // The distribution of step times. If empty, each step takes the measured step time. "exponential"
+  // and "lognormal" have the measured step time as their mean. "exponential:20" has a mean of 20
+  // ms. "compute+exponential:20" adds to the measured step time a delay with a mean of 20 ms, as
+  // train --service-time does.
   std::string service_time;
   std::vector<Slowness> slow;
   std::string model = "mnist-cnn";
@@ -84,7 +85,8 @@ struct PredictionCheck {
 struct Plan {
   Calibration calibration;
   ServerCalibration server;
-  // The check by measure_two_replicas(); empty if the data has too few samples.
+  // The predicted speed and the speed that measure_two_replicas() measured; empty if the data has
+  // too few samples.
   std::optional<PredictionCheck> check;
   double foreign_share = 0.0;  // share of one core that other processes used in these measurements
   std::int64_t parameters = 0;
@@ -103,8 +105,8 @@ struct Plan {
   std::int64_t model_bytes() const noexcept;
 };
 
-// Returns the bytes of the values that parameter-server places on each server. Throws UsageError
-// when there are more servers than parts of the model.
+// Returns the bytes of the values that the strategy parameter-server places on each server. Throws
+// UsageError when there are more servers than parts into which the model can be divided.
 std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
 
 // Sets the step times of `faults` from `text` (PlanOptions::service_time) and the measured time of

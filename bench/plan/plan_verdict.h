@@ -33,10 +33,10 @@ struct PlanVerdict {
   // The row to recommend among the rows that meet the conditions of `fastest` and are not too
   // stale; null if there is none. With time_to_target, the row with the shortest time to the target
   // is the best. Otherwise the row with the most samples per second is the best; if there are rows
-  // with an efficiency of at least 0.5, only these compete. If a synchronous strategy is within 10
-  // % of the best row, it is chosen, because its gradients are not stale; otherwise the strategy of
-  // the best row. `recommended` is the row of the chosen strategy with the fewest workers that is
-  // within 10 % of the strategy's best row.
+  // with an efficiency of at least 0.5, only these compete. The strategy of the best row is chosen,
+  // unless a synchronous strategy has a row within 10 % of the best row; then the synchronous
+  // strategy is chosen, because its gradients are not stale. `recommended` is the row of the chosen
+  // strategy with the fewest workers that is within 10 % of the strategy's best row.
   const PlanRow* recommended = nullptr;
   // The rows with several machines that train fewer samples per second than one machine.
   std::vector<const PlanRow*> slower_than_one_machine{};

@@ -36,9 +36,9 @@ Axis logarithmic_axis(const std::string& title, double low, double high);
 Axis fitting_axis(const std::string& title, double low, double high, double room,
                   bool is_whole = false);
 
-// Returns up to eight round numbers in [low, high], where low and high are positive. These are 1, 2
-// and 5 times powers of ten; there are more numbers between them if the limits are close, and fewer
-// if the limits are far apart.
+// Returns up to eight round numbers in [low, high], where low and high are positive. Usually these
+// are 1, 2 and 5 times powers of ten. If `low` and `high` are close, numbers such as 1.5 or 3 are
+// added; if they are far apart, only powers of ten are returned.
 std::vector<double> logarithmic_ticks(double low, double high);
 
 // The font size of the labels of ticks.

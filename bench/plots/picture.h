@@ -56,8 +56,8 @@ class Picture {
            std::string_view tip = "");
   void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
            std::string_view tip = "");
-  // Draws a marker. Different numbers `shape` have forms that can be distinguished without colour;
-  // 0 is a circle.
+  // Draws a marker. `shape` is the number of a form, and the forms can be distinguished without
+  // colour; 0 is a circle.
   void marker(Point centre, std::size_t shape, double radius, std::string_view fill);
   // dash: the SVG dashes of the line, such as "4 3"; "" for a solid line.
   void line(Point from, Point to, std::string_view stroke, double width,
@@ -79,7 +79,7 @@ class Picture {
   double width() const noexcept { return width_; }
   const std::string& title() const noexcept { return title_; }
 
-  // Returns the <svg> element. css_class: its class in the page's style sheet.
+  // Returns the <svg> element. css_class: the class of the element in the page's style sheet.
   std::string element(std::string_view css_class) const;
   // Returns the text of an SVG file, with a white background and a border, so that the picture is
   // legible on light and dark pages.

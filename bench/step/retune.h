@@ -13,7 +13,7 @@
 namespace syncopate::bench {
 
 // Returns the distinct convolutions that can have a row in the table, which are those with kernel
-// 3x3, stride 1, padding 1 and square maps. Their n is 0.
+// 3x3, stride 1, padding 1 and square maps. Their batch size ConvProblem::n is 0.
 std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs);
 
 // Returns a heading line and the rows of the table as C++ text, such as "{32, 32, 16, kWinograd,

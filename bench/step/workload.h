@@ -49,7 +49,7 @@ struct TrainingOptions {
   double learning_rate = 1e-3;
   Device device;
   Precision precision = Precision::kF32;
-  // BackendOptions::plan_file; if empty, no engines are measured.
+  // The value of BackendOptions::plan_file; if empty, no engines are measured.
   std::filesystem::path plan_file;
   bool fuse = true;
   bool winograd = true;

@@ -75,8 +75,8 @@ class JobLines {
   MetricsWriter& metrics_;
   const std::function<void(double)> progress_;
   JobSums sums_;
-  // Sums since the epoch began, and since the last line of metrics. `step` of both is the last step
-  // before their period.
+  // epoch_ has the sums since the epoch began, line_ the sums since the last line of metrics. In
+  // both, `step` is the number of the last step before this time.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};

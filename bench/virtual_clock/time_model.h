@@ -36,8 +36,8 @@ std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 // the time is 0.
 VirtualTime update_time(double bytes_per_second, std::int64_t bytes, std::int64_t gradients);
 
-// The links of workers and servers. In each direction, calls must be in the order of `now`. A copy
-// of a Network has its own state.
+// The links of workers and servers. The calls of each function must be in the order of `now`. A
+// copy of a Network has its own state.
 class Network {
  public:
   Network(const Link& link, int workers, int servers);
@@ -62,12 +62,13 @@ class Network {
   std::vector<Ends> servers_;
 };
 
-// Draws the compute time of each step. Each pause delays only one step, the first that it overlaps.
-// A copy of a ComputeDelays has its own state.
+// Draws the compute time of each step. A pause delays only the first step that it overlaps. A copy
+// of a ComputeDelays has its own state.
 class ComputeDelays {
  public:
-  // Uses the slow workers and pauses of `faults` together with those of faults.service_time. Throws
-  // UsageError if a step would take no time, because the whole run would then take no time.
+  // Uses the slow workers and pauses of `faults` and also the slow workers and pauses of
+  // faults.service_time. Throws UsageError if a step would take no time, because the whole run
+  // would then take no time.
   ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
 
   // Returns the time of the worker's `step`-th step, which begins now: the measured computation,

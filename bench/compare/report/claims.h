@@ -17,7 +17,7 @@ inline constexpr double kTimeLevel = 0.035;
 inline constexpr double kAccuracyLevel = 0.015;
 inline constexpr double kFamilyLevel = kTimeLevel + kAccuracyLevel;
 // The smallest number of seeds for a claim. Three runs may have almost no spread by chance, even if
-// some runs of the variant diverge, and a test then would be certain.
+// the variant diverges with other seeds; a test would then find differences that do not exist.
 inline constexpr int kSeedsForClaims = 5;
 // Two rows are equal if the interval of their difference lies within these margins: 0.5 percentage
 // points of accuracy, or a factor of 1.1 in time.
@@ -36,8 +36,8 @@ struct PairDifference {
   double level = kFamilyLevel;
   double adjusted_p = 1.0;  // the difference is claimed if adjusted_p <= level
   int seeds = 0;            // number of seeds of the row with fewer seeds
-  // The numbers above are computed from these. runs: the test of the runs alone.
-  // evaluation_variance: the variance added by the time between evaluations. means: the number of
+  // The members above are computed from the members below. runs: the test of the runs alone.
+  // evaluation_variance: the variance that the time between evaluations adds. means: the number of
   // compared rows.
   WelchTest runs;
   double evaluation_variance = 0.0;
@@ -46,11 +46,11 @@ struct PairDifference {
   bool is_claimed() const noexcept { return adjusted_p <= level; }
   // Returns the test `runs` with evaluation_variance added.
   WelchTest test() const;
-  // Returns the confidence interval of `value`. All intervals of a measure contain the true
-  // differences at the same time with probability 1 - level. For kTime, the time between
-  // evaluations is a source of error, because a run reached the target at an unknown time since its
-  // previous evaluation, uniformly distributed. This error cancels if the rows have equal weights.
-  // Otherwise the interval is infinite if a run reached the target at its first evaluation.
+  // Returns the confidence interval of `value`. With probability 1 - level, all intervals of a
+  // measure contain their true differences. For kTime, the time between evaluations is a source of
+  // error, because a run reached the target at an unknown time between two evaluations, which is
+  // taken as uniformly distributed. This error cancels if the rows have equal weights. Otherwise
+  // the interval is infinite if a run reached the target at its first evaluation.
   Interval interval() const;
   // Returns whether the interval lies within the margin of equality.
   bool is_equal() const;
@@ -69,11 +69,12 @@ struct CensoredPair {
   std::size_t a = 0;  // indices of rows
   std::size_t b = 0;
   LogRankTest test;
-  // The level at which the pair is tested; 0 if no result of the test could be claimed.
+  // The level at which the pair is tested; 0 if no claim is possible, however the times of the runs
+  // were divided between the two rows.
   double level = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds
   // If `level` is 0: the number of seeds, above `seeds`, with which a claim would be possible.
-  // Nullopt if the present number of seeds would allow a claim with fewer missed targets.
+  // Nullopt if `seeds` would suffice for a claim if fewer runs had missed the target.
   std::optional<int> seeds_needed;
 
   bool is_claimed() const noexcept { return test.p_value <= level; }
@@ -82,8 +83,8 @@ struct CensoredPair {
 // The comparisons of all pairs of rows. A pair is left out if a row has fewer than kSeedsForClaims
 // seeds or a failed run, or if other programs disturbed a run of either row. Times are not compared
 // if no run of either row reached the target. A row that equals an earlier row
-// (VariantSummary::same_as) is represented by the earlier row. In accuracy, rows with equal weights
-// are represented by the first of them.
+// (VariantSummary::same_as) is represented by the earlier row. In comparisons of accuracy, the
+// first of several rows with equal weights represents all of them.
 class Claims {
  public:
   explicit Claims(const Rows& rows);
@@ -109,7 +110,8 @@ class Claims {
 
   std::vector<PairDifference> pairs_;   // a < b
   std::vector<CensoredPair> censored_;  // a < b
-  // For each row: the index of the row that represents it, by accuracy and by time.
+  // For each row, the index of the row that represents this row: of_accuracy_ in comparisons of
+  // accuracy, of_time_ in comparisons of time.
   std::vector<std::size_t> of_accuracy_;
   std::vector<std::size_t> of_time_;
 };

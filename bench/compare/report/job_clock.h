@@ -20,10 +20,10 @@ class JobClock {
   void set_synchronous(double began_at, bool is_synchronous);
 
   // Returns for each process, with the key began_at, the offset to add to its seconds to get the
-  // seconds of the job. Called after all lines have been added. has_kills: workers were killed on
-  // purpose, so the time until all continue and the time of lost steps count. Without kills, a gap
-  // between processes means that the job was stopped and resumed later; its seconds then continue
-  // without the gap.
+  // seconds of the job. Called after all lines have been added. has_kills: whether workers were
+  // killed on purpose. If they were, the job's seconds include the time until all workers continue
+  // and the time of lost steps. Otherwise a gap between processes means that the job was stopped
+  // and resumed later, and the job's seconds do not include the gap.
   std::map<double, double> offsets(bool has_kills) const;
 
  private:

@@ -8,8 +8,9 @@
 
 namespace syncopate::bench {
 
-// Draws the map. kWide: for a page of 1120 units, with the sentences below the columns. kNarrow:
-// for a phone of 358 units, without the sentences, which the page shows as a list.
+// Draws the map. kWide: for a page that is 1120 units wide, with the sentences below the columns.
+// kNarrow: for a phone that is 358 units wide, without the sentences, which the page shows as a
+// list.
 Picture map_figure(const StrategyMap& map, FigureForm form);
 
 }  // namespace syncopate::bench

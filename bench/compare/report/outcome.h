@@ -39,20 +39,21 @@ struct TimeRatio {
 
 struct Answer {
   AnswerForm form = AnswerForm::kNotDecided;
-  // The rows to use, the soonest first. All rows with kNoDifference and kEqual.
+  // The rows to use, the soonest first. If `form` is kNoDifference or kEqual, these are all rows.
   std::vector<std::size_t> winners;
-  // next: the soonest row that is shown to be slower than a winner. reference: this winner, which
-  // is the first winner if possible. next_ratio: the ratio of the times of these two rows.
+  // next: the soonest row that is shown to be slower than a winner. reference: the winner that
+  // `next` is shown to be slower than; the first winner if possible. next_ratio: the time of `next`
+  // divided by the time of `reference`.
   std::optional<std::size_t> next;
   std::size_t reference = 0;
   TimeRatio next_ratio;
   std::vector<std::size_t> missed;  // rows with runs that missed the target
-  // Whether all `missed` are shown to take longer than the first winner.
+  // Whether all rows of `missed` are shown to take longer than the first winner.
   bool are_misses_shown = true;
   int seeds = 0;  // number of seeds of the row with the fewest seeds
-  // detectable: the factor between times that this number of seeds would show with a probability of
-  // 80 %. seeds_needed: the number of seeds that would show a factor of 1.2 or allow any decision.
-  // Both are nullopt if unknown or too large to be useful.
+  // detectable: the factor between times that `seeds` seeds would show with a probability of 80 %.
+  // seeds_needed: the number of seeds that would show a factor of 1.2, or with which a claim
+  // becomes possible. Both are nullopt if unknown or too large to be useful.
   std::optional<double> detectable;
   std::optional<int> seeds_needed;
 

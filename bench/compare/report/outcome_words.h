@@ -50,8 +50,8 @@ std::string setting_sentence(const Outcome& outcome);
 // target, returns "".
 std::string target_source(const Comparison& comparison);
 
-// The rows `below` that are shown to have ended less accurate than the row `best`. `best` is the
-// row with the largest such loss; nullopt if no loss is shown.
+// The rows `below` that are shown to have ended less accurate than the row `best`. `best` is chosen
+// so that the largest of these losses is as large as possible; nullopt if no loss is shown.
 struct AccuracyLosses {
   std::optional<std::size_t> best;
   std::vector<std::size_t> below;

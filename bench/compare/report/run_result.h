@@ -26,7 +26,7 @@ struct CurvePoint {
 };
 
 // The largest share of the CPU time that other processes may take during a run. Above this share,
-// the machine was busy, and the times of the run are not used as evidence. Quiet machines with 2
+// the machine counts as busy, and claims do not use the times of the run. Quiet machines with 2
 // CPUs have shares from 0.00 to 0.03.
 inline constexpr double kMostOthersCpuShare = 0.10;
 
@@ -51,8 +51,8 @@ struct RunResult {
   // Nullopt under the virtual clock, or if unknown.
   std::optional<double> others_cpu_share;
 
-  // Returns whether other processes took more than kMostOthersCpuShare, so that the times are no
-  // evidence.
+  // Returns whether other processes took more than kMostOthersCpuShare, so that claims do not use
+  // the times of the run.
   bool is_disturbed() const noexcept {
     return others_cpu_share.value_or(0.0) > kMostOthersCpuShare;
   }

@@ -72,8 +72,8 @@ struct WelchTest {
   // `power`, in (0, 1). Uses the noncentral t distribution of the statistic, and takes the
   // estimated degrees of freedom as exact.
   double detectable(double level, int means, double power) const;
-  // Returns the test with an additional source of error that has this variance and that more values
-  // would not reduce. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
+  // Returns the test with an additional source of error of this variance. More values would not
+  // reduce this error. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
   WelchTest with_systematic_error(double variance) const;
   // Returns the test as it would be with `factor` times as many values of the same spread. count:
   // the present number of values of a sample.
@@ -100,8 +100,8 @@ struct Duration {
 // durations, the statistic is taken as normally distributed. Source: R. Peto, J. Peto, Journal of
 // the Royal Statistical Society A 135 (1972), 185-207.
 struct LogRankTest {
-  // The events of the first sample minus the expected number; above 0 if the first sample is
-  // sooner.
+  // The number of events of the first sample minus the expected number; above 0 if the events of
+  // the first sample come sooner.
   double excess = 0.0;
   double p_value = 1.0;  // two-sided
   double least_p = 1.0;  // the smallest p-value of any division of these durations

@@ -10,8 +10,8 @@ namespace syncopate::bench {
 // Returns the name for a row of a figure, such as "Sync, 1 backup worker". If the variant has flags
 // or a label of its own, returns its label.
 std::string row_name(const VariantSummary& row);
-// Returns the name of the row. If the short name has no word in common with it, adds the short name
-// in parentheses, such as "multi-worker-mirrored (all-reduce)".
+// Returns the name of the row, followed by the short name in parentheses if the two names have no
+// word in common: "multi-worker-mirrored (all-reduce)".
 std::string name_with_short(const VariantSummary& row);
 // Returns the name for a sentence, such as "1 backup worker" or "ssp:3".
 std::string short_name(const VariantSummary& row);

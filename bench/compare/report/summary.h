@@ -27,8 +27,8 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // `seconds` plus the time of evaluations that paused training
 };
 
-// Returns when a run reached the target; nullopt if it did not. The last evaluation of a run counts
-// without a following evaluation.
+// Returns when a run reached the target; nullopt if it did not. If the last evaluation of a run is
+// at or above the target, it needs no later evaluation to confirm it.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last
@@ -38,8 +38,8 @@ double final_accuracy(const RunResult& run, std::string_view watched_split);
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
-// A row of the comparison's table. Quantities are over successful runs, and nullopt if there is
-// none.
+// A row of the comparison's table. A Sample has the values of the successful runs; it is nullopt if
+// no run succeeded.
 struct VariantSummary {
   std::string name;  // the label; with the number of workers if rows share the label
   std::string label;
@@ -68,7 +68,7 @@ struct VariantSummary {
   std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
   // Time of the last evaluation of each run that missed the target.
   std::vector<double> missed_seconds;
-  // Index of an earlier row with equal weights and times in all runs.
+  // The index of the earlier row that has the same weights and times as this row in all runs.
   std::optional<std::size_t> same_as;
   // Whether the accuracy still rose at the end of the runs: in the last fifth, it is higher than in
   // the fifth before by more than 0.5 percentage points and more than two standard errors over the

@@ -8,8 +8,8 @@
 namespace syncopate::bench {
 
 // Returns the table of the answer: for each row, the time to the target, the ratio to the shortest
-// time, and the final accuracy. The row with the shortest time comes first. Equal rows share a
-// line.
+// time, and the final accuracy. The row with the shortest time comes first. Rows with equal weights
+// and times share a line.
 Table answer_table(const Outcome& outcome);
 // Returns the table with all numbers of each row, in the order of the command line.
 Table results_table(const Outcome& outcome);

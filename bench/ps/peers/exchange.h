@@ -45,12 +45,14 @@ using Take = std::function<void(std::size_t offset_bytes, std::span<const std::b
 class ExchangeEnd {
  public:
   virtual ~ExchangeEnd() = default;
-  // Prepares for exchanges of one size, for example allocates buffers. Called before the first
-  // exchange of this size.
+  // Prepares for exchanges of this shape, for example allocates buffers. Called before the first
+  // exchange of this shape.
   virtual void prepare(const ExchangeShape& shape) = 0;
-  // The worker pushes `outgoing` and returns when an equal number of bytes has come back. The
-  // server answers each chunk with its own bytes as soon as the chunk has arrived. `outgoing` has
-  // the prepared size and is not modified; its contents are equal in every exchange at that size.
+  // Runs one exchange. The worker sends the chunks of `outgoing`. As soon as a chunk has arrived,
+  // the server answers with the same part of its own `outgoing`. Each rank passes the received
+  // bytes to `take` and returns when it has received as many bytes as `outgoing` has. `outgoing`
+  // has the size that was passed to prepare(), and its contents are equal in every exchange at this
+  // size.
   virtual void exchange(std::span<const std::byte> outgoing, const Take& take) = 0;
 };
 
