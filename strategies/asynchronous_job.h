@@ -19,15 +19,16 @@ namespace syncopate {
 struct JobStatus {
   std::int64_t step = 0;     // number of updates applied, including those before a resume
   std::int64_t samples = 0;  // number of samples in these updates
-  // Sums over all trained batches: `loss` of the batches' mean losses, `metric` of the samples'
-  // main metric.
+  // Sums over everything trained so far: `loss` is the sum of the mean loss of each batch, `metric`
+  // the sum of the main metric (such as accuracy) of each sample.
   double loss = 0.0;
   double metric = 0.0;
   int live_workers = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
   std::optional<ps::StopKind> stopped_by;
-  // Factor on the scheduled learning rate, from RunPosition::rules.
+  // The factor by which the scheduled learning rate is multiplied; the first number of
+  // RunPosition::rules.
   double learning_rate_factor = 1.0;
   std::int64_t num_bad_in_epoch = 0;  // largest Scores::num_bad of any epoch so far
 };
@@ -50,7 +51,8 @@ struct Assignment {
   ps::DataPosition position;  // place in the data set when the snapshot was taken
   std::vector<double> rules;  // RunPosition::rules; done() sends them to the coordinator
   std::vector<WorkerStaleness> staleness;
-  // Batches trained again because a worker was lost after it had pushed a part.
+  // Number of batches that were trained again, because a worker was lost after it had pushed a part
+  // of the batch's gradients.
   std::int64_t repeated_batches = 0;
 };
 
@@ -68,8 +70,8 @@ class AsynchronousJob {
 
   // Returns the last job status that this process has received. Does not wait.
   virtual JobStatus status() const = 0;
-  // Returns whether this replica is the lowest live worker. That worker shows progress and writes
-  // metrics.
+  // Returns whether this replica is the live worker with the lowest index, which shows progress and
+  // writes metrics.
   virtual bool is_reporter() const = 0;
   // Returns the next assignment if one has arrived. Does not wait. Called between steps. Throws
   // PeerError if the job has failed.
@@ -82,9 +84,8 @@ class AsynchronousJob {
   // ps::SnapshotWithdrawn.
   virtual Snapshot read_snapshot(const Assignment& assignment, bool with_slots) = 0;
   virtual void done(const Assignment& assignment) = 0;
-  // Fetches the current values of the variables for the next step; without this call, the next step
-  // uses the values in the answers to the last pushes. Called after an assignment has interrupted
-  // training.
+  // Makes the next step use the current values of the variables instead of the values in the
+  // answers to the last pushes. Called after an assignment has interrupted training.
   virtual void refresh() = 0;
   // Reports to the coordinator that this task was asked to stop. The coordinator then hands out no
   // more batches, makes a last snapshot, and ends the job.

@@ -40,7 +40,8 @@ struct ClientOptions {
   std::string segment;
   bool requires_segment = false;  // set by --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // Replaced by the peer_timeout of server 0.
+  // Used until server 0 has accepted this worker; from then on the client uses the peer_timeout of
+  // server 0.
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   bool insists_on_peer_timeout = false;  // throw UsageError if server 0 has another peer_timeout
   // How long a shard may be gone before the job fails. During this time the shard may be started
@@ -51,7 +52,7 @@ struct ClientOptions {
   // brings no answer, up to ten times this value.
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
   // Returns whether this task was asked to stop. If it was, the client waits for a missing server
-  // for a shorter time. The I/O thread calls the function. May be empty.
+  // for less than server_timeout. The I/O thread calls the function. May be empty.
   std::function<bool()> asked_to_stop;
 };
 
@@ -70,8 +71,8 @@ struct StepInfo {
 };
 
 // A worker's client. A function that waits throws PeerError when the job has failed or a shard
-// stays away. It throws RolledBack when all shards went back to an earlier step, until resume() is
-// called.
+// stays unreachable. After all shards went back to an earlier step, it throws RolledBack until
+// resume() is called.
 class Client {
  public:
   // Joins the job; returns when every shard has answered. Throws PeerError if shard 0 or a shard
@@ -86,17 +87,17 @@ class Client {
   bool initialises() const;
   std::uint32_t incarnation() const;
 
-  // These functions write the initial values. Only the initialising worker calls them, and then
-  // initialised(). `values` and each slot are [arena total] f32. `step` sets the versions: the next
-  // update is number `step` + 1.
+  // write_variables() and write_state() write the initial values; initialised() reports that they
+  // are complete. The worker for which initialises() is true calls them in this order. `values` and
+  // each slot are [arena total] f32. `step` sets the versions: the next update is number `step` +
+  // 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
-  // Writes this worker's share of an average of the running statistics over all workers, weighted
-  // by samples. `state` is empty for 0 samples. Once all workers have written their shares, the
-  // average is the state that read_snapshot_state(wire::kLiveSnapshot) returns. The numbers of
-  // averages ascend.
+  // Writes this worker's running statistics, for an average over all workers that is weighted by
+  // share.samples. `state` is empty for 0 samples. Once all workers have written their statistics,
+  // read_snapshot_state(wire::kLiveSnapshot) returns the average. The numbers of averages ascend.
   struct StateShare {
     std::uint64_t average = 0;  // number of the average
     std::int64_t samples = 0;
@@ -120,8 +121,8 @@ class Client {
   // Sends the bucket's gradient, which must not change until wait_values(bucket) returns.
   void push(int bucket);
   // Ends the step. Returns the step's sums of losses, metrics and samples. Under sync these are
-  // sums over all workers, or with backup workers over the gradients that were used. Under other
-  // rules they are the sums of this worker alone.
+  // sums over all workers; with backup workers, only over the workers with gradients in the update.
+  // Under other rules they are the sums of this worker alone.
   wire::StepSumsT finish_step();
   // Waits until every push and pull of this worker has been answered.
   void flush();
@@ -151,13 +152,15 @@ class Client {
   // Returns the number of the last exchange(). The numbers ascend and are the same for all workers.
   std::uint64_t exchanges() const;
 
-  // Sets the number of this worker's step, which other tasks report if the worker fails.
+  // Sets this worker's step number for heartbeats. If the worker is lost, the error messages of
+  // other tasks have this number.
   void report_step(std::int64_t step) noexcept;
   // Leaves the job after the last step. Returns when shard 0 has confirmed this, or after a
   // timeout, since shard 0 may end before it confirms. Throws RolledBack if the servers went back
   // to an earlier step, so that the job is not over.
   void leave();
-  // Reports to the other tasks that this worker ends because of `reason`.
+  // Reports to the other tasks that this worker ends because of `reason`. `ends_job`: the other
+  // workers would fail for the same reason, so the job must end.
   void fail(std::string_view reason, bool ends_job) noexcept;
   // Wakes all threads that wait in this client. Their calls throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;

@@ -79,7 +79,7 @@ struct ClientState {
     throw PeerError(*failure);
   }
 
-  // Returns whether the shards have rolled back and the client's callers have not been told yet.
+  // Returns whether the shards have rolled back since the last Client::resume() or wait_start().
   bool is_stale() const { return roll_backs != roll_backs_known; }
 
   // If is_stale(), waits until the step to continue from is known and throws RolledBack.

@@ -33,7 +33,8 @@ class ControlLink {
   Changes process_events();
   // Fails the client when shard 0 is lost.
   void check_timeouts();
-  // Restarts a running timeout because the I/O thread did not run for the time `suspended`.
+  // Called when the I/O thread did not run for the time `suspended`. Restarts the running timeout,
+  // if there is one.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   // Returns the descriptors of the link's socket. When one of them is readable, process_events() is
   // due.
@@ -63,7 +64,8 @@ class ControlLink {
   const std::uint64_t fingerprint_;  // of this worker's declaration
   std::uint64_t call_ = 0;           // number of the connection
   bool is_connected_ = false;
-  // Set while the connection is closed and shard 0 has not accepted this worker yet.
+  // The deadline for a new connection after a connection closed before shard 0 had accepted this
+  // worker. Empty while the connection is open.
   std::optional<Deadline> lost_before_welcome_;
   bool is_welcome_ = false;  // shard 0 sent Welcome on this connection
   std::chrono::milliseconds peer_timeout_;

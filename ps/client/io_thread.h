@@ -51,7 +51,8 @@ class IoThread {
   // Returns whether the request was made before the last roll-back, or reads a snapshot that is no
   // longer assigned to this worker. Such requests are dropped.
   bool is_void(const OutgoingRequest& outgoing);
-  // Sends the message to shard 0. Stores messages that must be sent again if the connection breaks.
+  // Sends the message to shard 0. Also stores the message if it must be sent again after the
+  // connection broke.
   void send_and_remember(wire::MessageT message);
   void send_ready();
   void send_unanswered_again();

@@ -17,8 +17,8 @@
 namespace syncopate::ps {
 
 // A request to a shard. The spans `payload` and `answer` are borrowed until the request is
-// answered. For kWrite and kReadSnapshot they are borrowed only until the client fails, if that is
-// earlier, and are used with ClientState::mutex locked.
+// answered. The spans of kWrite and kReadSnapshot are no longer used once the client has failed;
+// the I/O thread uses them with ClientState::mutex locked.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
@@ -64,7 +64,7 @@ class RequestQueue {
   // Returns the requests that may be sent now and marks them as sent. The returned pointers are
   // valid until one of the requests is finished.
   std::vector<OpenRequest*> take_sendable();
-  // Returns the open request of this key, or null when no such request is open and sent.
+  // Returns the request of this key that was sent and not answered; null if there is none.
   OpenRequest* find_sent(Key key);
   // Called when the shard does not know the request. The request becomes the next one to be sent.
   void send_again(OpenRequest& open);

@@ -33,8 +33,8 @@ class ShardLink {
   // `worker_incarnation` is the incarnation of this worker.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void send(ShardRequest request);
-  // Rolls back: drops all open requests. Pushes up to `sequence` will not be answered any more. The
-  // link connects again when set_address() is called.
+  // Called when the shards roll back. Drops all open requests; the shard answers no push up to
+  // `sequence` any more. The link connects again when set_address() is called.
   void roll_back(std::uint64_t sequence);
   // Drops requests that read snapshots other than `snapshot`, because the shard will not answer
   // them.

@@ -112,13 +112,14 @@ class Coordinator {
   // Returns whether the job failed because variables are lost and no snapshot can be restored.
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
-  // Returns whether the task has finished: it has sent Leaving, or was told that the job is over.
-  // Its process may end at any time.
+  // Returns whether the task has finished: it has sent Leaving, or was told that the job is over. A
+  // finished task is not lost when its process ends.
   bool has_left(const TaskId& task) const noexcept;
   // Returns the number of workers that are registered and have neither left nor been lost.
   int live_workers() const noexcept;
-  // Returns the workers that are admitted and not yet ready, although no other task delays them.
-  // The start of training or a snapshot may be waiting for them.
+  // Returns the workers that are admitted and not yet ready; none while a server is missing or
+  // rolls back, because such a server may be the cause of the delay. The start of training or a
+  // snapshot may be waiting for them.
   std::vector<int> joining_workers() const;
   // Returns the missing tasks without which the job cannot continue, such as "worker 1, server 2";
   // nullopt if no task is missing. The caller decides how long to wait for them.

@@ -23,14 +23,14 @@ class FailureHandling {
   void on_server_lost(int server, const std::string& reason);
   void on_worker_failed(int worker, const wire::FailingT& failing);
   void on_worker_left(int worker);
-  // Called when a new incarnation replaces the task. Removes the old incarnation if it is still
-  // present.
+  // Called when a new incarnation of a worker or a server registers. Removes the previous
+  // incarnation if it is still present.
   void remove_worker(int worker, const std::string& reason);
   void remove_server(int server);
   // Fails the job because the rendezvous timeout has passed. `waited` is the end of the error
   // message, such as "within 120 s at node3:13565".
   void fail_missing(const std::string& waited);
-  // Ends the job after the final snapshot: the workers leave, then the servers.
+  // Ends the job once the final snapshot is done: first the workers leave, then the servers.
   void advance();
 
   // Returns the missing tasks without which the job cannot continue, such as "worker 1, server 2";

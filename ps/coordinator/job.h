@@ -36,13 +36,13 @@ struct WorkerRecord {
   bool fits = false;              // the worker's declaration agrees with the job's
   bool was_asked = false;         // the worker was asked to repeat its Hello with the declaration
   std::uint64_t last_push = 0;    // sequence of the worker's last push that ended a step on shard 0
-  // Only pushes after this sequence are counted. Earlier pushes were made before the servers rolled
-  // back.
+  // The coordinator ignores the worker's pushes up to this sequence, since the worker made them
+  // before the servers rolled back.
   std::uint64_t counts_after = 0;
   bool is_resting = false;    // the servers know that the worker has nothing to push for now
   int open_requests = 0;      // number of the worker's unanswered requests for batches
   bool is_dismissed = false;  // the worker was told that no batches are left
-  // True when all servers have rolled back and the worker has not sent Ready since.
+  // True from the roll-back of all servers until the worker sends Ready.
   bool must_roll_back = false;
   std::string host;
   std::int64_t pid = 0;

@@ -68,9 +68,8 @@ class Ledger {
   const LedgerOptions& options() const noexcept { return options_; }
 
   // Returns the ledger's state at a snapshot. limits[w] is the last push of worker w that the
-  // snapshot includes; batches trained by later pushes are untrained in this state. For a worker
-  // without a limit, all its batches are trained. Only pushes that forget() has not dropped are
-  // considered.
+  // snapshot includes; batches trained by later pushes are untrained in this state. A batch stays
+  // trained if its worker has no limit, or if forget() has dropped the record of its push.
   struct AsOf {
     DataPosition position;
     std::int64_t batches_trained = 0;
@@ -90,13 +89,13 @@ class Ledger {
   // Removes the batch from the batches that are still to be granted. Returns false if it is not one
   // of them.
   bool take(const SampleRange& batch);
-  // Moves the batches of the epochs' order that precede `batch` to passed_over_. Returns false, and
-  // changes nothing, if `batch` is not in the remaining order.
+  // Moves the batches between next_ and `batch` to passed_over_. Returns false, and changes
+  // nothing, if `batch` is not in the remaining order.
   bool skip_to(const SampleRange& batch);
 
   const LedgerOptions options_;
-  // The number of batches granted for the first time. The next batches come from passed_over_, then
-  // from the epoch's order at next_.
+  // The number of batches that were granted at least once. Batches that were never granted come
+  // first from passed_over_, then from the epoch's order at next_.
   std::int64_t handed_out_ = 0;
   std::deque<SampleRange> passed_over_;
   DataPosition next_;  // its member `untrained` is not used

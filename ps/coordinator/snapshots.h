@@ -41,8 +41,8 @@ class Snapshots {
   // Called when a server is lost. Gives up the present snapshot; the evaluation or checkpoint for
   // which it was made stays due.
   void abandon();
-  // Called when all servers roll back to `snapshot`. No snapshot is due any more, and later
-  // snapshots are dropped.
+  // Called when all servers roll back to `snapshot`. Drops the kept snapshots with higher numbers;
+  // no snapshot is due any more.
   void roll_back_to(std::uint64_t snapshot);
   // Begins a snapshot if one is due, or continues the snapshot that is being made.
   void advance();

@@ -51,7 +51,8 @@ struct StopCounts {
     return *this;
   }
   bool operator==(const StopCounts&) const = default;
-  // Returns the first kind of stop request, other than kComplete, that a task has had.
+  // Returns the kind of stop request, other than kComplete, that at least one task has had; the
+  // lowest of several kinds.
   std::optional<StopKind> early_stop() const noexcept {
     for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
       const auto found = static_cast<StopKind>(kind);

@@ -29,7 +29,8 @@ class TextExchange {
 
   Job& job_;
   std::map<std::uint64_t, Texts> open_;
-  // Answered rounds, by number. A worker that is admitted later repeats the first rounds.
+  // The texts of the answered rounds, by number; only of the last one in a synchronous job. A
+  // worker that is admitted later begins with the first round, and is answered from here.
   std::map<std::uint64_t, Texts> answered_;
 };
 

@@ -50,7 +50,8 @@ std::vector<int> to_wire(const StopCounts& stops);
 // Reads stop counts. Kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
 
-// In a message, a histogram's counts lack their leading zeros.
+// Convert a histogram to and from the fields of a message, which leave out the counts before the
+// first count above zero.
 std::unique_ptr<wire::StalenessT> to_wire(WorkerId worker, const StalenessHistogram& histogram);
 StalenessHistogram from_wire(const wire::StalenessT& staleness);
 

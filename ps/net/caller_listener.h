@@ -11,8 +11,8 @@
 namespace syncopate {
 
 // A listening socket that serves a limited number of callers at a time. Further callers wait in the
-// socket's backlog. While this process has no free file descriptor, all new callers wait there. One
-// thread only. The argument `callers` is the number of callers that are being served.
+// socket's backlog; all new callers do so while this process has no free file descriptor. `callers`
+// is the number of callers that are being served. One thread only.
 class CallerListener {
  public:
   explicit CallerListener(Listener listener) : listener_(std::move(listener)) {}

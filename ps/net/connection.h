@@ -43,8 +43,8 @@ class FrameReader {
   void append(std::string_view bytes);
 
   // Returns the next complete frame, if there is one. Throws PeerError for bytes that are not a
-  // frame, and for a frame that is longer than the limit. The message of the error begins with
-  // `peer`.
+  // frame, and for a frame with a longer payload than limit_payload() allows. The message of the
+  // error begins with `peer`.
   std::optional<Frame> next(std::string_view peer);
 
   bool empty() const noexcept { return begin_ == bytes_.size(); }
@@ -68,12 +68,12 @@ class Connection {
   // if the peer does not accept the bytes by the deadline.
   void send(const Frame& frame, const Deadline& deadline);
   // Receives a frame. Throws PeerError like send(), and also for bytes that are not a frame and for
-  // a frame longer than the limit.
+  // a payload longer than limit_payload() allows.
   Frame receive(const Deadline& deadline);
 
   // try_receive(), queue() and flush() never block; poll() loops call them. try_receive() returns
-  // the next frame that has arrived completely, if there is one. Throws PeerError, but only after
-  // it has returned all frames before the error.
+  // the next frame that has arrived completely, if there is one. Throws PeerError like receive(),
+  // but only after it has returned all frames that arrived before.
   std::optional<Frame> try_receive();
   // Appends the frame to the connection's unsent bytes; flush() sends them.
   void queue(const Frame& frame);
@@ -90,8 +90,8 @@ class Connection {
   // Returns the address of the local end of the connection, such as "10.0.0.7".
   std::string local_address() const { return syncopate::local_address(socket_.get()); }
   std::string remote_address() const { return syncopate::remote_address(socket_.get()); }
-  // Moves the socket out of the connection, for bulk data. All received frames must have been read,
-  // and all queued bytes sent.
+  // Moves the socket out of the connection, for bulk data. Before the call, all frames that have
+  // arrived must have been returned, and all queued bytes sent.
   FileDescriptor release();
 
  private:
@@ -106,10 +106,10 @@ class Connection {
 
 class Listener {
  public:
-  // Listens at the endpoint. Port 0 lets the system choose. Host "", "0.0.0.0" or "::" listens at
-  // every interface, IPv4 and IPv6. A name that this machine resolves to loopback does so too,
-  // because /etc/hosts often maps a machine's own name to loopback. Throws UsageError for a port in
-  // use or a host that is not this machine. The message names host and port, and says what to try.
+  // Listens at the endpoint. Port 0 lets the system choose. Listens at every interface, IPv4 and
+  // IPv6, if the host is "", "0.0.0.0", "::" or a name that this machine resolves to loopback.
+  // (/etc/hosts often maps a machine's own name to loopback.) Throws UsageError for a port in use
+  // or a host that is not this machine. The message names host and port, and says what to try.
   explicit Listener(const Endpoint& endpoint);
   // Takes a socket that already listens, such as one that launch has passed to this process. Makes
   // it close-on-exec. Throws UsageError when the descriptor is not a listening socket.

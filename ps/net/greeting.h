@@ -49,7 +49,8 @@ class GreetingCaller {
   bool is_challenged() const noexcept { return !challenge_.empty(); }
   // Returns the seal of a greeting with this text. The listener must have sent its challenge.
   std::string seal(std::string_view text) const;
-  // Returns whether `proof` is the correct proof of the listener.
+  // Returns whether `proof`, the listener's answer to own_challenge(), shows that the listener
+  // knows the nonce.
   bool is_listeners(std::string_view proof) const;
   const std::string& own_challenge() const noexcept { return own_challenge_; }
 
@@ -66,7 +67,8 @@ class GreetingListener {
   explicit GreetingListener(std::string nonce);
 
   const std::string& challenge() const noexcept { return challenge_; }
-  // Returns the listener's proof if the seal of `text` is correct, otherwise nullopt.
+  // Returns the proof to send to the caller if the caller's `seal` of `text` is correct, otherwise
+  // nullopt.
   std::optional<std::string> check(std::string_view text, std::string_view seal) const;
 
  private:

@@ -1,6 +1,6 @@
 // Simulates a slow network link: forwards connections from a public port to a listener of this
-// process, with a delay and a limited rate in both directions. The TCP ring (strategies/collective)
-// and a parameter server's data socket (ps/server) listen behind one.
+// process, with a delay and a limited rate in both directions. Used for the TCP ring
+// (strategies/collective) and for the data socket of a parameter server (ps/server).
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace syncopate {
 // socket. Thread-safe; a thread of the forwarder does the work.
 class LinkForwarder {
  public:
-  // Forwards the callers of `listener` to `target_port` at 127.0.0.1. A caller's connection is
-  // reset when no socket listens there. Throws FileError.
+  // Forwards the callers of `listener` to `target_port` at 127.0.0.1. Resets a caller's connection
+  // when no socket listens at that port. Throws FileError.
   LinkForwarder(Listener listener, std::uint16_t target_port, const Link& link);
   LinkForwarder(const LinkForwarder&) = delete;
   LinkForwarder& operator=(const LinkForwarder&) = delete;

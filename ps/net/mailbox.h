@@ -30,8 +30,8 @@ class Mailbox {
     is_awake_ = true;
     wake_.notify();
   }
-  // Returns whether take() may return values, without a system call. A receiver that finds the
-  // descriptor readable must call take() in any case.
+  // Returns, without a system call, whether take() may return values. A receiver that finds the
+  // descriptor readable must call take() even if this is false, since take() resets the descriptor.
   bool is_awake() const noexcept { return is_awake_; }
   // Returns the values that were posted since the last call, in order.
   std::vector<T> take() {

@@ -29,8 +29,8 @@ class ObserverClock {
   // Returns the sum of all delays so far.
   std::chrono::nanoseconds delay() const noexcept { return delay_; }
 
-  // With a timeout of 5 s this is a tenth of the time between heartbeats. So short a delay cannot
-  // make a peer look lost.
+  // The longest delay that update() ignores. It is a tenth of the time between heartbeats (0.5 s
+  // with a timeout of 5 s), so such a delay cannot make a peer look lost.
   static constexpr std::chrono::milliseconds kTolerance{50};
 
  private:
@@ -52,14 +52,15 @@ std::string describe(const LostPeer& lost);
 // Measures the silence of one peer. Time is not counted while a thread of the observer's process
 // does not run, and while the kernel gives the peer no CPU. The timeout for the remaining silence
 // depends on the state of the peer's process:
-//   - If the process has ended or is stopped, it is `timeout`.
-//   - It is 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, or if
-//     the process has ended but its connection is still open.
-//   - Otherwise it is `timeout`. If the process is known to be alive, kLooks successive checks of
-//     the process must also have found it alive with a CPU. A process that has a CPU and still
-//     sends nothing hangs.
-// Unless the process has ended or is stopped, the last two checks must not have found a lack of a
-// CPU, because a single check cannot detect this. Used by one thread at a time.
+//   - If the process is stopped, or no thread of it is left, the timeout is `timeout`.
+//   - Otherwise it is 3 `timeout` during set-up, if a thread of the process waits for memory or a
+//     disk, or if the process has ended but its connection is still open.
+//   - In all other cases it is `timeout`. If the process is known to be alive, kLooks successive
+//     checks must also have found it alive with a CPU. A process that has a CPU and still sends
+//     nothing hangs.
+// In the second and third case, the peer is lost only if the last two checks found no thread of the
+// peer or of the observer without a CPU, because a single check cannot detect this. Used by one
+// thread at a time.
 class PeerSilence {
  public:
   using Time = ObserverClock::Time;
@@ -69,8 +70,8 @@ class PeerSilence {
               const ObserverClock& observer);
 
   void on_message(Time now, const ObserverClock& observer);
-  // Returns a LostPeer if the peer is lost, otherwise nullopt. Call it only after all messages that
-  // have arrived were read.
+  // Returns a LostPeer if the peer is lost, otherwise nullopt. `in_set_up`: see above. Call it only
+  // after all messages that have arrived were read.
   std::optional<LostPeer> check(Time now, const ObserverClock& observer, bool in_set_up);
   // Returns the time until check() may return a loss, if no message arrives.
   std::chrono::nanoseconds time_left(Time now, const ObserverClock& observer) const;

@@ -45,7 +45,7 @@ class ProcessProbe {
   // Folder of the process below `proc`; empty if the process is not on this machine.
   std::string folder_;
   std::string start_time_;  // distinguishes the process from a later process with the same id
-  // By id of each thread that was ready to run: its CPU time.
+  // The CPU time of each thread that was ready to run at the last look(), by thread id.
   std::map<std::string, std::string> waiting_;
 };
 

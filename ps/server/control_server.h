@@ -31,9 +31,9 @@ class ControlServer {
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run();
 
-  // Each function returns a count. stranger_messages(): dropped messages that came from no task of
-  // this job. foreign_messages(): dropped messages without a valid header.
-  // callers_without_greeting(): connections that ended without a greeting of this job.
+  // These functions return counts: stranger_messages() of the dropped messages that came from no
+  // task of this job, foreign_messages() of the dropped messages without a valid header, and
+  // callers_without_greeting() of the connections that ended without a greeting of this job.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   std::int64_t foreign_messages() const { return socket_->foreign_messages(); }
   std::int64_t callers_without_greeting() const { return socket_->callers_without_greeting(); }
@@ -65,8 +65,8 @@ class ControlServer {
   void check_deadlines();
   // Reports to the coordinator the tasks that are lost or take too long to become ready.
   void check_connections();
-  // Called when this thread did not run for a while. Restarts the timeouts of workers that are not
-  // ready yet.
+  // Called when the control thread did not run for a while. Restarts the timeouts of workers that
+  // are not ready yet.
   void extend_deadlines();
   // Called after the job's end. Sends the final message to every task, repeatedly, until the task's
   // connection has ended.

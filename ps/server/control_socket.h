@@ -57,10 +57,11 @@ class ControlSocket {
   // ended. Returns the time since the previous call if it was so long that this process must have
   // been suspended or starved; otherwise zero.
   std::chrono::nanoseconds wait();
-  // Waits briefly for a message on the socket; replies and ended steps do not end the wait.
+  // Waits for a short time, or until a message arrives on the socket. Unlike wait(), it does not
+  // return early for replies and ended steps.
   void wait_for_messages() const;
-  // Returns true once in every tenth of the peer timeout. The caller then collects the job's
-  // status.
+  // Returns whether a tenth of the peer timeout has passed since the call last returned true.
+  // Server 0 then collects the job's status.
   bool is_status_due();
   // Sets the step that heartbeats report.
   void set_step(std::int64_t step) noexcept { step_ = step; }

@@ -62,14 +62,14 @@ class DataService {
   // Removes this incarnation of the worker and earlier incarnations. Their requests are refused
   // from now on.
   void remove_worker(WorkerId worker, std::uint32_t incarnation);
-  // Must be called after the caller has changed the shard, since work may then be due on any
-  // bucket.
+  // Starts the work that is due on all buckets. Must be called after the caller has changed the
+  // shard.
   void schedule_all();
   // Makes the shard copy its values into the snapshot. The shard must be frozen for this snapshot.
   // Once the snapshot is complete, take_finished_snapshot() returns it. An earlier incomplete
   // snapshot is abandoned.
   void begin_snapshot(std::shared_ptr<ServedSnapshot> snapshot);
-  // Lets workers read this snapshot from now on; null lets them read none.
+  // From now on workers can read this snapshot and no other; after null they can read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot);
   void set_running_statistics(std::vector<float> values);
 
@@ -98,8 +98,8 @@ class DataService {
   void run_posted(bool is_readable);
   void on_message(wire::Received& message);
   void on_hello(wire::Received& message, const wire::DataHelloT& hello);
-  // Starts to map the worker's shared memory, if the worker offers it. Returns whether it is being
-  // mapped; DataWelcome is then sent when the mapping is done.
+  // Starts to map the worker's shared memory, if the worker offers it. Returns whether the mapping
+  // was started; if so, DataWelcome is sent when it is done.
   bool begin_mapping(WorkerSession& session, const wire::DataHelloT& hello);
   void on_mapped(WorkerId worker, std::uint32_t incarnation,
                  std::shared_ptr<const MappedSegment> segment);

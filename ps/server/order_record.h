@@ -98,9 +98,9 @@ OrderRecord read_order_record(const std::string& path);
 // thread only. If the disk is full, the record ends and the server continues.
 class ServiceRecord {
  public:
-  // If the shard was restored from a snapshot, first records the restored versions. The first
-  // incarnation also removes records of later incarnations that an earlier job left under the same
-  // file name. Throws FileError.
+  // The constructor opens the record. If the shard was restored from a snapshot, it records the
+  // restored versions. If `incarnation` is 1, it removes the records of higher incarnations that an
+  // earlier job left under the same file name. Throws FileError.
   ServiceRecord(const std::filesystem::path& file, int shard, int servers,
                 std::uint32_t incarnation, const ServedVariables& served);
 

@@ -85,7 +85,8 @@ class RequestService {
   // Returns the memory for the bucket's next values for this worker: a window of the worker's
   // segment, or open.answer. The shard writes the values there.
   AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
-  // Lets up to `threads` threads do the bucket's due work. If `threads` is 1, this thread does it.
+  // Has up to `threads` threads do the work that is due on the bucket. If `threads` is 1, the data
+  // thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
   void on_events(const std::vector<ShardEvent>& events);
@@ -94,9 +95,9 @@ class RequestService {
   void on_answered(const ShardEvent& event, ServedRequest& open);
   void add_statistics(const ServedRequest& open);
   void add_totals(const ShardEvent& event, const ServedRequest& open);
-  // Returns how long other workers delayed the answer to a push that ends a step: by their later
-  // pushes of the step, or because the consistency rule waits for them. Time for transfers is not
-  // included.
+  // Returns how long other workers delayed the answer to a push that ends a step, because their
+  // pushes of this step came later or because the consistency rule waited for them. Time for
+  // transfers is not included.
   static std::chrono::microseconds peers_wait(const ServedRequest& open, const StepTotals* totals);
 
   const RequestServiceOptions options_;

@@ -31,7 +31,7 @@ class SegmentMapper {
     std::vector<Bucket> buckets;  // the parts of the segment that this server uses
     std::string worker;           // names the worker in messages
     // Called on the mapping thread with the mapped segment, or with null if the segment cannot be
-    // used. The reason is logged.
+    // used; the reason has then been logged.
     std::function<void(std::shared_ptr<const MappedSegment>)> on_mapped;
   };
 
@@ -59,8 +59,8 @@ class SegmentMapper {
 
   void run(const std::stop_token& stop);
   void call_workers();
-  // Waits for a descriptor, a request or the end of the thread. Does not wait if page tables are
-  // still to be filled.
+  // Waits until a worker has answered, a request of map() has arrived, the next timeout of a worker
+  // has passed or the thread is told to stop. Returns at once if `unfilled_` is not empty.
   void wait();
   void map_answered();
 

@@ -76,14 +76,14 @@ class ServerDuties {
   std::vector<wire::MessageT> replies_;
   std::optional<wire::SnapshotT> requested_;   // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot that is being read
-  // What happens to the steps after that snapshot, as text for the note.
+  // Text for the note about the roll-back: what happens to the steps after snapshot roll_back_to_.
   std::string after_roll_back_;
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };
 
-// Counts the starts of server 0 in a job, in a file beside its snapshots. The count makes sure that
-// a restarted server 0 gives out other numbers than before, even if it made no snapshot since.
+// Counts this start of server 0 in a file in `dir`, the folder of its snapshots. With the count, a
+// restarted server 0 gives out other numbers than before, even if no snapshot was made in between.
 // Returns the number of earlier starts with this nonce; 0 if `dir` or `nonce` is empty. Throws
 // FileError.
 int count_starts(const std::filesystem::path& dir, const std::string& nonce);

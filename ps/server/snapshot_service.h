@@ -31,7 +31,7 @@ class SnapshotService {
   // otherwise null.
   std::shared_ptr<ServedSnapshot> on_bucket_copied(std::uint64_t snapshot);
   void abandon() { copying_.reset(); }
-  // Lets workers read this snapshot from now on; null lets them read none.
+  // From now on workers can read this snapshot and no other; after null they can read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
   // Returns the answer to ReadSnapshot, a worker's request for a part of the published snapshot or

@@ -23,10 +23,10 @@ namespace syncopate::ps {
 // Writes and reads a shard's snapshot files on its own thread. Thread-safe except for construction.
 class SnapshotWriter {
  public:
-  // Snapshot files are `dir`/shard-<index>-<number>.snapshot. If `dir` is empty, write() must not
-  // be called. Removes this shard's temporary files, its files of other jobs (which have another
-  // nonce in the header), and its files with a damaged header; the last are logged. Values are
-  // checked only when a file is restored.
+  // Snapshot files are `dir`/shard-<index>-<number>.snapshot. If the path `dir` is empty, write()
+  // must not be called. The constructor removes this shard's temporary files, its files of other
+  // jobs (with another nonce in the header), and its files with a damaged header, which it logs. It
+  // reads only headers; values are checked when a file is restored.
   // `renew_dir` is called before each write, on the writer's thread. It throws if the folder
   // belongs to another job; then the file is not written, and nothing in the folder is removed.
   SnapshotWriter(std::filesystem::path dir, int index, std::string nonce,
@@ -43,8 +43,9 @@ class SnapshotWriter {
   void write(Job job);
   // Returns the number of a snapshot if its file was completed since the last call.
   std::optional<std::uint64_t> take_written();
-  // Returns a snapshot if writing its file has failed since the last call. Reasons are a full disk,
-  // no free descriptor, or another job that uses the folder. Complete files stay.
+  // Returns the snapshot with a file that could not be written since the last call, if there is
+  // one. Reasons are a full disk, no free descriptor, or another job that uses the folder. The
+  // files of earlier snapshots stay.
   struct Unwritten {
     std::uint64_t snapshot = 0;
     std::string reason;
@@ -80,8 +81,8 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void write_file(const Job& job);
-  // Calls renew_dir_. Then forgets the snapshots that have no file; if renew_dir_ throws, forgets
-  // all snapshots.
+  // Calls renew_dir_. Then removes from existing() the snapshots without a file; if renew_dir_
+  // throws, all snapshots.
   void renew_dir();
   void read_file(std::uint64_t snapshot);
   bool is_unwanted() const;

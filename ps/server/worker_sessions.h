@@ -48,8 +48,8 @@ class WorkerSessions {
   // coordinator has declared the job.
   HelloResult on_hello(const std::string& peer, const wire::DataHelloT& hello,
                        const ServedVariables* served);
-  // The three functions that follow return null if there is no such session. find(peer, token)
-  // finds the session of a connection by routing id and token.
+  // find() and find_worker() return null if there is no such session. `peer` is the routing id of
+  // the session's connection, `token` the token of the session.
   WorkerSession* find(const std::string& peer, std::uint64_t token);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
   WorkerSession* find_worker(WorkerId worker);  // of any incarnation
@@ -66,8 +66,8 @@ class WorkerSessions {
   // message of each session. `message` is the kind of message, such as "push". `bucket` is -1 if
   // the message does not concern a bucket.
   void drop(WorkerSession& session, const char* message, int bucket, const std::string& problem);
-  // Returns the shard's number for this bucket of the job. If the shard does not have the bucket,
-  // calls drop() and returns -1.
+  // Returns the shard's number for the bucket with number `bucket` in the job. If the shard does
+  // not have the bucket, calls drop() and returns -1.
   int shard_bucket(WorkerSession& session, const ServedVariables& served, const char* message,
                    int bucket);
   std::int64_t unfit_messages() const noexcept { return unfit_messages_; }  // thread-safe

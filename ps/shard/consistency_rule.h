@@ -43,8 +43,9 @@ class ConsistencyRule {
                     std::uint64_t sequence) const noexcept;
   // Makes the worker inactive: no update and no worker waits for it.
   void leave(WorkerId worker, std::uint32_t incarnation);
-  // Called when the worker has nothing to push after `sequence` for now. Once that push has begun,
-  // no worker waits for it until wake(). Does nothing if the worker has pushed more already.
+  // Called when the worker has nothing to push after `sequence` for now. Once push `sequence` has
+  // begun, no worker waits for the resting worker until wake(). Does nothing if the worker has
+  // already sent a later push.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept;
   // Ends a worker's rest. If the worker's clock is behind `slowest`, the slowest clock of the other
@@ -87,9 +88,9 @@ class ConsistencyRule {
   // Chooses the pushes that make up the next update of this version. `waiting` holds pushes in
   // order of arrival; the positions of the chosen pushes are appended to `chosen`, which must be
   // empty. `chosen` stays empty if no update is due.
-  // Under kSync the function chooses one push of each active worker, without the last
-  // `backup_workers` to arrive, and the pushes of workers that have left. Under other rules it
-  // chooses the first push that snapshot_lets_begin() accepts.
+  // Under kSync the function chooses one push of each active worker, except the `backup_workers`
+  // pushes that arrive last, and the pushes of workers that have left. Under other rules it chooses
+  // the first push that snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 
@@ -99,9 +100,9 @@ class ConsistencyRule {
   void hold() noexcept;
   void limit(std::span<const WorkerClock> clocks) noexcept;
   void release() noexcept { is_limited_ = false; }
-  // Returns whether every active worker has reached its snapshot limit. A worker that has already
-  // sent a push beyond the limit has reached it too, since it will not send the missing pushes any
-  // more. Pushes up to the limits may still wait.
+  // Returns whether every active worker has reached its snapshot limit: the push with this sequence
+  // has begun, or a later push was accepted. After a later push, a worker does not send missing
+  // earlier pushes any more. Pushes up to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
   std::vector<WorkerClock> clocks() const;  // by worker, ascending

@@ -1,6 +1,6 @@
 // Placement decides which part of the network lives on which shard. It balances the bytes of the
 // shards and makes few, large messages. Placement is a pure function of the layout and the options,
-// so every worker and every server computes the same one.
+// so every worker and every server computes the same placement.
 #pragma once
 
 #include <cstdint>

@@ -77,10 +77,10 @@ class Shard {
   // nothing for an unknown worker or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
-  // Accepts a push. Returns false, and keeps nothing, for an inactive worker or an old incarnation.
-  // Otherwise events follow; the events of a duplicate are kDropped, then kAnswered. Throws
-  // ShapeError for a gradient or memory of a wrong length, and for bytes that are invalid for their
-  // codec. Throws InternalError for an unknown bucket.
+  // Accepts a push. Returns false, and changes nothing, for an inactive worker or an old
+  // incarnation. Otherwise events follow; the events of a duplicate are kDropped, then kAnswered.
+  // Throws ShapeError for a gradient or memory of a wrong length, and for bytes that are invalid
+  // for their codec. Throws InternalError for an unknown bucket.
   bool push(const PushRequest& request);
   // Requests the values. They are copied once the consistency rule lets this worker read. Returns
   // false, and throws, in the same cases as push().
@@ -105,20 +105,20 @@ class Shard {
   // are in the order of their occurrence, whichever threads did the work. So a caller that handles
   // events in one thread, or under a lock, handles kApplied of a push before its kAnswered.
   void take_events(std::vector<ShardEvent>& events);
-  // Calls claim() and update() until the bucket has no work due, then take_events(); for a single
-  // thread.
+  // Calls claim() and update() until the bucket has no work due, then take_events(). For callers
+  // that do all work in one thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
   // The first of the two steps of a snapshot that is consistent over several shards;
   // begin_snapshot() is the second. `number` is the snapshot's number, from 1. After freeze(),
   // pushes that have not begun wait. Returns the clocks of the workers that have joined since
-  // restore(); the clock of a worker is the furthest that any bucket has.
+  // restore(); if the buckets have different clocks of a worker, the highest.
   // The snapshot has no push of a worker that joins after freeze(), even if other shards have such
   // pushes. Server 0 relies on this when it counts the batches in its copy.
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
-  // and then lets the bucket continue. Of the workers that have left, only pushes that have already
-  // arrived are waited for. A kSnapshotCopied event reports each copied bucket.
+  // and then lets the bucket continue. If a worker has left, the bucket does not wait for pushes of
+  // this worker that have not arrived yet. A kSnapshotCopied event reports each copied bucket.
   // `target` holds tensors of the shapes that snapshot() returns; the slots may be missing, and are
   // then not copied. The function fills in versions and clocks. `target` is shared because it may
   // still be written after the caller has released it. Does nothing unless the last freeze() had

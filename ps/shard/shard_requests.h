@@ -75,14 +75,16 @@ struct ShardEvent {
   WorkerId worker = 0;
   std::uint64_t sequence = 0;  // of the push; 0 for a read
   std::uint64_t token = 0;     // of the request; for kSnapshotCopied the number of the snapshot
-  // For kApplied the version after the update, else the version of the values.
+  // For kApplied: the version after the update. Otherwise: the version of the values at the event.
   std::uint64_t version = 0;
   std::uint64_t staleness = 0;  // set for kApplied
-  // kDropped: the push was sent again; the first copy has its own events.
+  // Set for kDropped if the push was dropped because it was sent twice. The push that was sent
+  // first has its own events.
   bool is_duplicate = false;
 };
 
-// The clock of a worker: every push up to `sequence` of this incarnation is included.
+// The clock of a worker. Values with this clock include every push of this incarnation up to
+// `sequence`.
 struct WorkerClock {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;

@@ -65,7 +65,8 @@ struct BucketTask {
 // task() at any time.
 class SharedBucket {
  public:
-  // Counts every applied push in `staleness`, which must outlive the bucket.
+  // The bucket adds the staleness of every applied push to `staleness`, which must outlive the
+  // bucket.
   SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
                StalenessCounts& staleness);
 
@@ -146,7 +147,8 @@ class SharedBucket {
   bool begin_snapshot_copy();
   bool begin_copies();
   bool begin_update();
-  // Sets the learning rate and the compensation of a push that is applied alone.
+  // Sets the learning rate and the compensation of the task for this push, the only one that the
+  // task applies.
   void compensate_staleness(const PushRequest& push);
   // Moves the reads that may be answered now into the task under way.
   void take_reads();

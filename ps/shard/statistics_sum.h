@@ -14,8 +14,8 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Statistics are kept only until all lower workers' statistics have
-// arrived.
+// Used by one thread at a time. Keeps a worker's statistics only until those of all workers with
+// lower numbers have arrived.
 class StatisticsSum {
  public:
   explicit StatisticsSum(int workers) : workers_(workers) {}

@@ -38,8 +38,8 @@ class Context {
 };
 
 // Returns how many I/O threads serve a shard's data on a machine with this number of CPUs: half as
-// many as CPUs, within limits. A thread moves about 3 GB/s. The other CPUs are left for updates and
-// training.
+// many as CPUs, at least 1 and at most 4. A thread moves about 3 GB/s. The other CPUs are left for
+// updates and training.
 int io_threads_for(int cpus) noexcept;
 
 // Returns a frame that owns a copy of the bytes.
@@ -55,9 +55,9 @@ std::span<const std::byte> bytes_in(const zmq::message_t& frame) noexcept;
 // Throws FileError, such as "zmq_bind: Too many open files", or std::bad_alloc.
 [[noreturn]] void throw_error_of(std::string_view call, const zmq::error_t& error);
 
-// Runs `calls`, which calls ZeroMQ functions that can fail only for lack of resources. Runs it
-// again if a signal has interrupted it. `name` names the calls in the error that throw_error_of()
-// throws.
+// Runs the function `calls`, and runs it again if a signal has interrupted it. The ZeroMQ functions
+// that it calls must fail for no other reason than a lack of resources. `name` names the calls in
+// the error that throw_error_of() throws.
 template <typename Calls>
 auto zmq_call(std::string_view name, const Calls& calls) {
   for (;;) {

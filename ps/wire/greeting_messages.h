@@ -42,7 +42,7 @@ class GreetingAnswers {
 
  private:
   const std::string nonce_;
-  // By descriptor and routing id, of the connections that have called.
+  // The greetings of the connections that have sent a call, by descriptor and routing id.
   std::map<std::pair<int, std::string>, GreetingListener> listeners_;
 };
 
@@ -57,7 +57,7 @@ class GreetingCalls {
   // Returns the first message of a new connection.
   Envelope begin();
   // Called when the connection has ended. Returns whether the listener had sent its challenge; logs
-  // once if it had not.
+  // a missing challenge once.
   bool end();
 
   bool is_challenged() const noexcept { return caller_ && caller_->is_challenged(); }

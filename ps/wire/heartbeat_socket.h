@@ -70,8 +70,9 @@ class HeartbeatSocket {
   std::int64_t step(const std::string& peer) const;
   void set_interval(std::chrono::nanoseconds interval);
 
-  // Longer than a task needs to build its shard or to read a checkpoint. Time is not counted while
-  // this process is stopped, or while a thread of this process waits for a CPU.
+  // How long the owner may call no function before heartbeats stop: longer than a task needs to
+  // build its shard or to read a checkpoint. Time is not counted while this process is stopped, or
+  // while a thread of this process waits for a CPU.
   static constexpr std::chrono::minutes kOwnerTimeout{10};
 
  private:

@@ -19,7 +19,7 @@ class SendQueue {
   // `is_router`: every message on the socket begins with the routing id of its peer.
   SendQueue(zmq::socket_ref socket, bool is_router) : socket_(socket), is_router_(is_router) {}
 
-  // Holds the queue or releases it. While the queue is held, all messages wait in it.
+  // Sets whether the queue is held. While it is held, no message is sent: all messages wait in it.
   void hold(bool held) noexcept { is_held_ = held; }
 
   // Sends or queues the message. The messages to one peer stay in order. Returns false, and drops

@@ -1,6 +1,6 @@
 // The connections of a listening ZeroMQ socket that have not sent a greeting of this job. Any
 // program can connect, and ZeroMQ limits neither the number of connections nor the bytes of a
-// message that it receives. So this class closes such connections beyond some limits.
+// message that it receives. So this class closes the connections that exceed CallerLimits.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,8 @@ struct CallerLimits {
   std::size_t most = 256;  // number of unknown callers at a time; the oldest are closed first
   // The greeting must arrive within this time.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
-  // Bytes received until the greeting; a greeting has up to 1 MiB.
+  // The most bytes that a caller may send before its greeting is complete; a greeting has up to 1
+  // MiB.
   std::uint64_t most_bytes = 17U << 16U;
 };
 
@@ -36,14 +37,14 @@ class UnknownCallers {
   // closed in the meantime.
   void accept(int descriptor);
 
-  // Closes the connections beyond the limits, if a check is due. Called after all openings and
-  // closings of connections were reported.
+  // Closes the connections that exceed the limits, if 10 ms have passed since the last check.
+  // Before the call, the openings and closings that ZeroMQ has reported must have been passed on.
   void close_overdue();
   // Returns the time until close_overdue() must be called again; nullopt if there are no unknown
   // callers.
   std::optional<std::chrono::nanoseconds> due() const;
-  // Returns the number of connections that have ended without a greeting, whether this class or the
-  // caller closed them.
+  // Returns the number of connections that ended without a greeting of this job, closed by this
+  // class or by the other end.
   std::int64_t ended() const noexcept { return ended_; }
 
  private:

@@ -30,13 +30,12 @@ struct SocketLimits {
   // as in tests of the socket itself, connections open without a proof.
   std::optional<std::string> nonce;
   // For a listening socket without a nonce: returns whether a message is a greeting of this job. A
-  // listening socket keeps connections that have sent a greeting. It closes other connections
-  // beyond the limits `callers`.
+  // listening socket keeps connections that have sent a greeting. It closes other connections when
+  // they exceed `callers`.
   std::function<bool(const MessageT&)> is_greeting;
 };
 
-// Returns the limits of a listening socket, so that this number of tasks may connect at the same
-// time.
+// Returns limits for a listening socket to which this number of tasks may connect at the same time.
 inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
   SocketLimits limits;
   limits.nonce = std::move(nonce);
@@ -90,8 +89,9 @@ class Socket {
   // Returns the number of connections that have ended without a greeting of this job.
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
-  // For a DEALER with a nonce: returns whether the other end of the present or the last connection
-  // sent no challenge. That program may be of another version.
+  // For a DEALER with a nonce: returns whether the other end sent no challenge over the present
+  // connection or, if there is none, the last one. The other end may then be another version of
+  // this program.
   bool lacks_challenge() const noexcept;
   std::int64_t foreign_messages() const noexcept;
 

@@ -36,21 +36,21 @@ std::string describe(const Place& place);
 struct Rendezvous {
   // Absent if the job has one task, or if MPI will broadcast the address later.
   std::optional<Endpoint> endpoint;
-  // True if the resolver computed host and port from node names and job numbers, and the user gave
-  // neither.
+  // True if the resolver computed host and port from node names and job numbers, because the user
+  // gave no rendezvous.
   bool is_derived = false;
   // The port that the resolver computed from job numbers; 0 if it computed none. The port may be
   // known even if the host is not.
   std::uint16_t derived_port = 0;
   // The address that replaces endpoint->host if the host cannot be looked up; "" if none is known.
-  // Unless is_fallback_certain, it may belong to another machine.
+  // Unless is_fallback_certain, the address may belong to another machine than the host name.
   std::string fallback_host;
   bool is_fallback_certain = false;
   // A socket that already listens at the endpoint, inherited from `syncopate launch` or opened by
   // prepare_rendezvous(); -1 if there is none.
   int descriptor = -1;
-  // A descriptor that a task writes to, to report to `syncopate launch` that the tasks have met; -1
-  // if there is none.
+  // A descriptor for report_meeting(): a task that writes to it reports to `syncopate launch` that
+  // the tasks have met. -1 if there is none.
   int met_descriptor = -1;
 };
 
@@ -77,7 +77,8 @@ struct ClusterSpec {
   Rendezvous rendezvous;
   std::string nonce;                // a secret shared by the job's tasks; if "", any task can join
   bool is_nonce_guessable = false;  // the nonce distinguishes jobs but is not secret
-  // File through which tasks without a nonce share one (nonce_file.h); "" for none.
+  // File through which the tasks share a nonce if the launcher gives none (nonce_file.h); "" for no
+  // file.
   std::string nonce_file;
   bool restarts = false;           // a failed task may be started again while the others continue
   std::vector<int> late_workers;   // workers that join after the start, in ascending order
@@ -99,8 +100,8 @@ std::string place_in_job(const ClusterSpec& spec);
 // tasks themselves detect the failure of a task.
 void report_meeting(const ClusterSpec& spec) noexcept;
 
-// Returns how many files a task of the job may have open, for models/base/open_files.h; 0 for a job
-// with one task.
+// Returns how many open files a task of the job needs at most, for models/base/open_files.h; 0 for
+// a job with one task.
 std::int64_t needed_open_files(const ClusterSpec& spec);
 
 // Compares the place that a task reports with its place in the launcher's variables. Returns an
@@ -111,10 +112,9 @@ std::string contradiction(const ClusterSpec& spec, Role role, int index, const P
 std::string to_json(const ClusterSpec& spec);
 
 // Returns the value of TF_CONFIG for this task, on one line: TensorFlow's JSON that lists workers
-// and servers and says which task this is. Worker 0 is the chief. Unless the spec lists the
-// addresses of the workers, the port of a task is a first port plus the task's local rank. The
-// first port is `port_base`, or the derived rendezvous port if `port_base` is 0. Throws UsageError
-// if the other tasks' nodes are unknown.
+// and servers and says which task this is. Worker 0 is the chief. If the spec does not list the
+// workers' addresses, a task's port is `port_base` plus the task's local rank. `port_base` 0 stands
+// for the derived rendezvous port. Throws UsageError if the other tasks' nodes are unknown.
 std::string to_tf_config(const ClusterSpec& spec, int port_base);
 
 }  // namespace syncopate

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// Stores the reason of the first failure of a task of the job, and calls one subscriber with it,
-// once. Thread-safe.
+// Stores the reason of the first failure of a task of the job, and calls one subscriber once with
+// this reason. Thread-safe.
 class FailureNotice {
  public:
   using Callback = std::function<void(const std::string& reason)>;

@@ -82,8 +82,8 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
 std::string describe(int index, const std::string& host, std::int64_t pid);
 
 // Returns how the settings of a task differ from rank 0's, as text such as "rank 1 has --seed 2,
-// rank 0 has --seed 1"; "" if none differs. `must` selects the compared settings: if true, those
-// that must agree; if false, those that only cause a warning if they differ.
+// rank 0 has --seed 1"; "" if none differs. If `must` is true, compares only the settings that must
+// agree; if false, only the settings that may differ with a warning.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
 
 // Returns the nonce of this run, computed from the job's nonce and Roster::salt. Tasks of an

@@ -58,7 +58,8 @@ struct MembershipOptions {
 // leave().
 class Membership {
  public:
-  // If leave() was not called before, the other tasks treat this as a failure of this task.
+  // If this task has not called leave(), the other tasks treat the destruction as a failure of this
+  // task.
   virtual ~Membership() = default;
 
   virtual int index() const noexcept = 0;

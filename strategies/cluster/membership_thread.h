@@ -60,13 +60,14 @@ class MembershipQueue {
   // The training thread calls the functions from here to is_interrupted().
   void post(Frame frame) { posted_.post(std::move(frame)); }
   void wake() noexcept { posted_.wake(); }  // wakes the I/O thread
-  // Waits for `count` texts of exchange() and returns them. Returns fewer texts at the deadline or
-  // after interrupt().
+  // Waits until `count` texts of an exchange() have arrived and returns them. Returns fewer texts
+  // if the deadline has passed or interrupt() was called.
   std::vector<std::string> take_texts(std::size_t count, const Deadline& deadline);
-  // Waits until every task has left. Returns false at the deadline or after interrupt().
+  // Waits until every task has left. Returns false if the deadline has passed or interrupt() was
+  // called.
   bool wait_until_left(const Deadline& deadline);
-  // Waits until all connections are closed; interrupt() does not end this wait. Returns false at
-  // the deadline.
+  // Waits until all connections are closed; interrupt() does not end this wait. Returns false if
+  // the deadline has passed.
   bool wait_until_closed(const Deadline& deadline);
   bool is_interrupted() const;
 
@@ -104,8 +105,8 @@ class MembershipThread {
  public:
   MembershipThread(ConnectedTask task, const MembershipState& state);
 
-  // Runs until a stop is requested. If the job has ended, then waits up to kLinger until the peers
-  // have received the last message.
+  // Runs until a stop is requested. If the membership has ended by then, run() waits up to kLinger
+  // for the peers to receive the last message.
   void run(const std::stop_token& stop);
 
  private:

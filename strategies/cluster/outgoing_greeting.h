@@ -26,9 +26,9 @@ class OutgoingGreeting {
 
   // Sends the call. Throws PeerError.
   static void begin(Connection& listener, const Deadline& deadline);
-  // Continues the greeting. Returns the first frame after the listener's proof, or a refusal;
-  // nullopt while there is no such frame. Never blocks. Throws PeerError, also for a listener that
-  // does not know the nonce.
+  // Continues the greeting. Returns the first frame after the listener's proof, or the listener's
+  // refusal; nullopt while neither has arrived. Never blocks. Throws PeerError if the connection
+  // fails or the listener does not know the nonce.
   std::optional<Frame> try_receive(Connection& listener);
   // Does the same as try_receive(), but waits for the frame.
   Frame receive(Connection& listener, const Deadline& deadline);

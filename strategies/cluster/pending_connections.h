@@ -20,8 +20,8 @@ namespace syncopate {
 // The accepted connections that have not completed their greeting. One thread only.
 class PendingConnections {
  public:
-  // A connection that has sent its greeting. If the greeting is of this job, the listener's proof
-  // has been sent.
+  // A connection that has sent its greeting. If is_of_job, the listener's proof has been sent in
+  // answer.
   struct Arrival {
     Connection connection;
     Frame frame;  // without the seal
@@ -46,8 +46,8 @@ class PendingConnections {
 
   // Returns the connections that have sent their greeting since the last call. Never blocks.
   std::vector<Arrival> receive();
-  // Logs, up to 20 times, that the connection of `peer` was rejected because it does not belong to
-  // this job. `why` may begin with the name of the peer.
+  // Logs that the connection of `peer` was rejected because it does not belong to this job; only
+  // the first 20 calls log. `why` may begin with the name of the peer.
   void warn_rejected(const std::string& peer, const std::string& why);
 
  private:

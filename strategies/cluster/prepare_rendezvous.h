@@ -13,18 +13,18 @@ namespace syncopate {
 // The look-ups that prepare_rendezvous() makes; tests replace them.
 struct NetworkNames {
   std::function<bool(const std::string& host)> is_known;  // whether the name can be looked up
-  // Whether it is an address of this machine.
+  // Whether the address belongs to this machine.
   std::function<bool(const std::string& address)> is_our_own;
   std::string host_name;  // the name of this machine
 };
 NetworkNames names_of_this_machine();
 
 // Prepares the rendezvous; does nothing unless spec.rendezvous.is_derived. If the host name cannot
-// be looked up, replaces it by the fallback address. The task that hosts the rendezvous also opens
-// the port, and stores the socket in spec.rendezvous.descriptor. It listens at the address of the
-// host, or at every interface if this address is not certain (listening_endpoint()). Throws
-// UsageError if the port is in use, if the host is unknown, or if this task does not run on the
-// node that the launcher's variables name.
+// be looked up, replaces it by the fallback address. On the task that hosts the rendezvous, also
+// opens the listening socket and stores it in spec.rendezvous.descriptor. The socket listens at the
+// address of the host, or at every interface if this address is not certain (listening_endpoint()).
+// Throws UsageError if the port is in use, if the host is unknown, or if this task does not run on
+// the node that the launcher's variables name.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
 // Returns the host name or address at which tasks on other hosts reach a socket of this task. For

@@ -28,8 +28,8 @@ using Objection = std::function<std::string(const Hello&)>;
 // The rendezvous on rank 0. Rejects, with a warning, a connection that is not of this job (another
 // nonce, another protocol, silence), and waits for further tasks. `endpoint` is used in messages.
 // Throws UsageError if world sizes or agreements differ, a rank occurs twice or is out of range, or
-// there is an objection. Throws PeerError if a task dies, or does not connect within the timeout.
-// All connected tasks receive and throw the same line.
+// `objection` returns a text. Throws PeerError if a task dies, or does not connect within the
+// timeout. All connected tasks receive and throw the same line.
 ConnectedTask accept_tasks(const Hello& hello, Listener listener, const Endpoint& endpoint,
                            std::chrono::milliseconds timeout, const Objection& objection = {});
 

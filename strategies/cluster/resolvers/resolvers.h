@@ -33,9 +33,9 @@ using Notes = std::vector<std::string>;
 struct ResolverRow {
   std::string_view name;  // the source's name, such as "torchrun"
   std::string_view help;
-  // Returns the cluster spec without `source`. Returns nullopt if the source's variables are not
-  // set. If only some of them are set, returns nullopt and adds a note. Throws UsageError if the
-  // variables are wrong.
+  // Returns the cluster spec; the caller sets ClusterSpec::source. Returns nullopt if the source's
+  // variables are not set. If only some of them are set, returns nullopt and adds a note. Throws
+  // UsageError if the variables are wrong.
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
 };
 // All resolvers in order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH,
@@ -43,12 +43,12 @@ struct ResolverRow {
 std::span<const ResolverRow> resolvers() noexcept;
 
 // Returns the cluster as described by the first complete source (flags or a launcher's variables).
-// Adds a note for each later source. The first source may not say the place of this task on its
-// host. The place then comes from a later source with the same index of the task and the same size
-// of the job. Throws UsageError if
+// Adds a note for each later source. If the first source does not say the place of this task on its
+// host, the place comes from a later source that gives the same task index and job size. Throws
+// UsageError if
 // - a source before the first complete source is wrong,
-// - the chosen source is not the flags and says that the job has one task, and another complete
-//   source says that it has several tasks (each task would train alone),
+// - the chosen source is not the flags and says that the job has one task, but another complete
+//   source says that the job has several tasks (each task would then train alone),
 // - flags without a rank contradict the chosen source.
 ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
 

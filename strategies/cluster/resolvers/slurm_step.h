@@ -16,8 +16,8 @@ struct SlurmStep {
   int tasks = 1;
   Place place;          // the place of this task according to Slurm
   int local_tasks = 1;  // number of tasks on the node of this task
-  // In a heterogeneous job, the number of tasks of each component that takes part in this step, in
-  // the order of ranks. In other jobs, one number.
+  // In a heterogeneous job: for each component that takes part in this step, its number of tasks,
+  // in the order of ranks. In other jobs: only the number of tasks.
   std::vector<int> group_sizes;
   int group = 0;  // the component of this task, as an index into group_sizes
   // The place of every rank; empty if no variable says the places (-m arbitrary without a list).

@@ -47,8 +47,9 @@ struct GpuShare {
   int tasks = 1;          // number of tasks among which the visible GPUs are divided
 };
 
-// Returns the GPUs of task `mine`. At least one GPU must be visible to this task. Tasks on one
-// machine with the same set of visible GPUs divide this set in the order of tasks.
+// Returns the GPUs of task number `mine`, an index into `tasks`. bus_ids of this task must not be
+// empty. Tasks on one machine with the same set of visible GPUs divide this set in the order of
+// `tasks`.
 GpuShare share_of_gpus(std::span<const SeenGpus> tasks, std::size_t mine);
 
 }  // namespace syncopate
