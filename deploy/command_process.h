@@ -14,9 +14,10 @@
 
 namespace syncopate {
 
-// run_command_process() calls a Command with the arguments after the program's name. It returns the
-// exit code for the process: the result of the command, or 2 for wrong usage and 1 for other
-// errors, which it prints. A command that starts MPI stores the session in `mpi`.
+// A command of the program. run_command_process() calls it with the arguments after the program's
+// name and returns the exit code for the process: the code that the command returned, 2 if it threw
+// a UsageError, or 1 if it threw another error. run_command_process() prints these errors. A
+// command that starts MPI stores the session in `mpi`.
 using Command =
     std::function<int(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi)>;
 int run_command_process(int argc, char** argv, const Command& command);
@@ -27,8 +28,8 @@ int report_failure(std::string_view program, std::string message, int exit_code)
 // exhausted, also prints advice. Returns the exit code: 2 for wrong usage, 1 for other errors.
 int report_exception(std::string_view program);
 
-// Starts MPI for a task with these options. Ends the process with an error if that takes longer
-// than options.rendezvous_timeout.
+// Starts MPI for a task with these options. Ends the process with an error if the start takes
+// longer than options.rendezvous_timeout.
 std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options);
 
 // Trains as one task of a job: handles signals, starts MPI if necessary and calls run_train().

@@ -15,8 +15,8 @@ namespace syncopate {
 // exit code for main. The arguments are flags of `syncopate train`, without the flags that choose
 // or change the network and the data. The task's place in the job follows from flags and
 // environment. A failure, also in the workload's functions, is printed as one line. Call it once,
-// before the process starts threads, because it blocks and handles signals. It ends the process
-// itself if another task fails while this task is busy.
+// before the process starts threads, because it blocks and handles signals. If another task fails
+// while this task is busy, run_program() ends the process and does not return.
 int run_program(int argc, char** argv, const Workload& workload);
 
 }  // namespace syncopate

@@ -27,7 +27,7 @@ namespace syncopate {
 
 class FlagSet;
 
-// The options of `syncopate serve`, which starts one parameter server.
+// The options of `syncopate serve`, which runs one parameter server.
 struct ServeOptions {
   ClusterSpec cluster;  // the cluster, with cluster.role kServer and the index of this server
   // The host name or address to which workers connect; "" means the name in the cluster's list or,
@@ -37,8 +37,8 @@ struct ServeOptions {
   int threads = 0;  // the number of update threads; 0 derives it from the CPUs
   std::filesystem::path snapshot_dir;
   double snapshot_every = 10.0;  // seconds between two snapshots
-  // Rendezvous timeout in seconds. It is long, because workers on GPUs take minutes to plan their
-  // network.
+  // Rendezvous timeout in seconds. The default is long, because workers on GPUs take minutes to
+  // compile their network before they come to the rendezvous.
   double rendezvous_timeout = 300.0;
   // Peer timeout in seconds; 0: 5 s if all tasks are on one machine, else 15 s.
   double peer_timeout = 0.0;
@@ -56,15 +56,15 @@ struct EvaluateOptions {
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the seed in the checkpoint
   int lanes = 1;
   int input_threads = 1;
-  // Whether --input-threads is auto; nullopt if it is not given.
+  // Whether the value of --input-threads is auto; nullopt if the flag is not given.
   std::optional<bool> tunes_input_threads;
   std::filesystem::path cache_dir;
   ImageOptions image;                 // without a size: the size in the checkpoint
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
   bool json = false;
 
-  // Returns whether the number of reader threads is tuned automatically. Without --input-threads it
-  // is tuned if the samples are encoded, as in train. chosen_data: the value of --data.
+  // Returns whether the number of reader threads is tuned automatically. Without --input-threads,
+  // the number is tuned if the samples are encoded, as in train. chosen_data: the value of --data.
   bool tunes_readers(std::string_view chosen_data) const {
     return tunes_input_threads.value_or(is_encoded(chosen_data));
   }
@@ -122,13 +122,14 @@ struct ClusterOptions {
 struct LaunchOptions {
   int workers = 1;
   int servers = 0;
-  // The program of the workers, if it has its own workload; empty: this program.
+  // The program that the workers run, if they run a program with its own workload; empty: this
+  // program.
   std::filesystem::path program;
   // The arguments of the workers: "train" or "doctor" and its flags, or the flags of `program`.
   std::vector<std::string> role_arguments;
-  // The arguments of the servers, which run as `syncopate` even if the workers run `program`: those
-  // flags of `program` that train also has. Empty if there is no `program`; the servers then get
-  // role_arguments.
+  // The arguments of the servers, which run as `syncopate` even if the workers run `program`. These
+  // are "train" and the flags of role_arguments that train also has. Empty if `program` is empty;
+  // the servers then get role_arguments.
   std::vector<std::string> server_arguments;
   Environment::Variables environment;  // the environment of every role: the launcher's and --env
   std::vector<std::string> added_variables;  // the names that --env sets
@@ -150,7 +151,7 @@ struct DoctorOptions {
   Environment environment;
 };
 
-// A text that the program prints, for --help, --version and a missing command.
+// A text for the program to print in response to --help, to --version or to a missing command.
 struct TextOptions {
   std::string text;
   bool is_error = false;  // true: print to standard error and return exit code 2
@@ -169,13 +170,13 @@ struct OwnWorkload {
 };
 
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
-// argument, and UnavailableError for a value that this build does not support. Each message is one
-// line.
+// argument, and UnavailableError for a value that this build does not support. Each error message
+// is one line.
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
 // These functions parse the arguments after the name of one command. They throw the same errors as
-// parse_command_line(). own: the program, if a program with its own workload calls the function.
+// parse_command_line(). own: the calling program if it has its own workload, else nullopt.
 CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment,
                            const std::optional<OwnWorkload>& own = std::nullopt);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);
@@ -193,8 +194,8 @@ std::vector<RestFlag> train_rest_flags();
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds the flags `names` of train to another command. --help shows `default_text` as the default of
-// flags that a checkpoint records; "": the default of train.
+// Adds the flags `names` of train to another command. For flags that a checkpoint records, --help
+// shows `default_text` as the default, or the default of train if `default_text` is "".
 void add_flags_of_train(FlagSet& flags, TrainOptions& options,
                         std::initializer_list<std::string_view> names,
                         const std::string& default_text = "");
@@ -206,8 +207,8 @@ void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& d
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
 void require_data_name(const std::string& text);
-// Sets the defaults of --input-threads and --prefetch, if they were not given: both are tuned if
-// the samples of `data`, a value of --data, are encoded.
+// Sets whether the number of input threads and the prefetch are tuned, unless --input-threads and
+// --prefetch were given. Both are tuned if the samples of `data`, a value of --data, are encoded.
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
 // Returns $SYNCOPATE_CACHE_DIR if this variable is set, else $XDG_CACHE_HOME/syncopate, else

@@ -11,8 +11,8 @@ namespace syncopate {
 void check_link(const FlagSet& flags, StrategyOptions& options);
 
 // Completes options.loop.service_time and first_worker. options.cluster must be set before. Throws
-// UsageError for a worker that the job does not have; if the number of replicas follows from the
-// GPUs, find_devices() checks this later.
+// UsageError if a flag names a worker that the job does not have. If the number of workers follows
+// from the visible GPUs, find_devices() makes this check later.
 void check_compute_delays(TrainOptions& options);
 
 }  // namespace syncopate

@@ -40,8 +40,8 @@ std::string placeholder_of(const Flag& flag);
 std::string default_of(const Flag& flag);
 
 // Throws UsageError unless `value` is one of `names`, as for FlagRules::choices. The message has
-// the text of `explain` if that returns any; otherwise it suggests the name that was probably
-// meant.
+// the text that `explain` returns for `value`. If there is no such text, the message suggests the
+// name that was probably meant.
 void require_name(std::string_view flag, const std::string& value, const Names& names,
                   ExplainName explain = nullptr);
 
@@ -56,7 +56,7 @@ struct HelpFrame {
   std::string footer;  // the end of --help; its lines are not wrapped
 };
 
-// Returns the text of --help. No line is longer than kHelpColumns, except in the footer.
+// Returns the text of --help. No line has more than kHelpColumns columns, except in the footer.
 std::string help_text(const HelpFrame& frame, const std::vector<Flag>& flags);
 
 // Breaks `text` at blanks into lines of at most kHelpColumns. The first line begins at column

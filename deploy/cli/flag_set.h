@@ -18,7 +18,8 @@ namespace syncopate {
 struct RestFlag {
   std::string name;  // such as "--epochs"
   bool is_switch = false;
-  // If the flag is not allowed after `--` either: the reason and what to type; else ""
+  // "" for an allowed flag. Otherwise the flag is known but refused, also after `--`, and this text
+  // says why and what to type instead.
   std::string instead{};
 };
 
@@ -40,10 +41,10 @@ class FlagSet {
   // takes precedence.
   void add_config();
   // Makes parse() store the words after `--` in `words`. usage: the text for these words in the
-  // usage line, such as "[FLAGS OF train]". what: a noun for them, such as "flags of train". flags:
-  // the flags that may be used after `--`; if one of them is used before `--`, parse() refuses it
-  // and shows the right command line. command: the first word after `--`, such as "train"; "" if
-  // there is none.
+  // usage line, such as "[FLAGS OF train]". what: a noun for the words, such as "flags of train".
+  // flags: the flags that may be used after `--`; if one of these flags is used before `--`,
+  // parse() refuses it and shows the right command line. command: the word that must follow `--`
+  // first, such as "train"; "" if there is no such word.
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what,
                  std::vector<RestFlag> flags, std::string command = "");
   // Makes parse() refuse a declared flag with the error "FLAG: WHY", and removes the flag from

@@ -18,11 +18,13 @@ int run_train(const TrainOptions& given, const Workload& workload, StopSignal& s
               MpiSession* mpi, std::ostream& out);
 // True if the tasks use MPI to sum gradients or for their rendezvous.
 bool wants_mpi(const TrainOptions& options);
-// These functions run a parameter server: run_serve() one that was started with `syncopate serve`,
-// run_train_server() a task that the cluster gave the server role.
+// These functions run one parameter server. run_serve() is for a server started with `syncopate
+// serve`. run_train_server() is for a task of `syncopate train` to which the cluster gave the
+// server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
 int run_train_server(const TrainOptions& options, StopSignal& signals);
-// Runs an evaluator beside a job, which evaluates each checkpoint when it appears.
+// Runs an evaluator beside a job. The evaluator evaluates each checkpoint when the job has written
+// it.
 int run_train_evaluator(const TrainOptions& options, const Workload& workload, StopSignal& signals,
                         std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);

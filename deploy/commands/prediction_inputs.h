@@ -31,8 +31,8 @@ struct InputForm {
   std::string table_columns;  // Progress::table_columns
 };
 
-// Opens a file. The name decides whether it is a .npy file or a table (.csv, also packed). A file
-// with another name is a table if the network was trained on a table, else a picture. Throws
+// Opens a file. A file named .npy is an array; a file named .csv, also if packed, is a table. A
+// file with another name is a table if the network was trained on a table, else a picture. Throws
 // UsageError if the network does not take such samples, and FileError if the file cannot be read.
 std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path,
                                                        const InputForm& form);

@@ -14,9 +14,10 @@
 
 namespace syncopate {
 
-// Returns the report without the devices, the clock and sees_chiefs_file, which need the other
-// tasks. Opens the data and runs train's first checks. Does not throw: a fact that cannot be
-// determined stays empty, and data that cannot be read are reported as a problem.
+// Returns the report of this task. The devices, the clock and sees_chiefs_file are not filled in,
+// because they need the other tasks. Opens the data and runs train's first checks. Does not throw:
+// a fact that cannot be determined stays empty, and data that cannot be read are reported as a
+// problem.
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
 // Adds the devices of this task's replicas to the report, divided among tasks as train does. With a
@@ -35,9 +36,9 @@ double system_clock_seconds();
 // Returns the folder if it exists, else its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A file by which other tasks check whether they share the checkpoint folder. It is created in the
-// checkpoint folder or, if that does not exist yet, in its nearest existing ancestor. The
-// destructor removes the file.
+// A file by which other tasks check whether they share the checkpoint folder. The file is created
+// in the checkpoint folder or, if this folder does not exist yet, in its nearest existing ancestor.
+// The destructor removes the file.
 class FolderToken {
  public:
   // Creates the file `name`. Creates no file if `folder` is empty or cannot be written.

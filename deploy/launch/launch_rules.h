@@ -21,8 +21,8 @@ enum class FailureRule : std::uint8_t { kStop, kContinue };
 // The rule for all roles of one kind (workers or servers).
 struct RoleRule {
   FailureRule on_failure = FailureRule::kStop;
-  // True if the running job accepts the role again. The role is then started again alone while it
-  // has restarts left, and counts as failed only when it has none left.
+  // True if the running job accepts a role again after its failure. The role is then started again
+  // alone. It counts as failed only when it has no restarts left.
   bool restarts_alone = false;
   // True if the other roles detect a failed role and end by themselves; false if launch asks them
   // to end at once.
@@ -32,27 +32,29 @@ struct RoleRule {
 struct LaunchRules {
   RoleRule workers;
   RoleRule servers;
-  // True if the roles meet at the start and then report this through the descriptor in
-  // SYNCOPATE_MET_FD. If a role fails before the roles have met, the job ends, because the other
-  // roles would wait for the failed role until their rendezvous timeout.
+  // True if the roles meet at a rendezvous at the start, and then report through the descriptor in
+  // SYNCOPATE_MET_FD that they have met. If a role fails before the roles have met, the job ends,
+  // because the other roles would wait for the failed role until their rendezvous timeout.
   bool roles_meet = false;
   // The largest number of restarts of one role, alone or together with all other roles.
   int most_restarts = 0;
-  // True if all roles are started again after a failure has ended the job, while restarts are left.
+  // True if all roles are started again after a failure has ended the job, as long as restarts are
+  // left.
   bool restarts_together = true;
   // The delay before a role is first started again alone. The delay doubles with each restart, up
   // to `longest_back_off`.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
-  // A role that restarts alone is killed after it has been stopped (SIGSTOP) for this time, so that
-  // it is started again. By then the other roles treat it as lost. Before the roles have met, every
-  // role that is stopped for this time is killed.
+  // A role that may be restarted alone is killed after it has been stopped (SIGSTOP) for this time,
+  // so that it is started again. After this time the other roles treat a stopped role as lost.
+  // Before the roles have met, every role that is stopped for this time is killed.
   std::chrono::milliseconds stopped_timeout = std::chrono::seconds(5);
   // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
-  // The time that roles have to end by themselves: all roles after a failure, and servers after the
-  // last worker has ended. A task detects a lost peer within 5 s, and launch continues stopped
-  // roles. After this time launch sends SIGTERM, and SIGKILL after another `grace`.
+  // The time in which roles must end by themselves: all roles after a failure, and servers after
+  // the last worker has ended. The time suffices, because a task detects a lost peer within 5 s and
+  // launch continues stopped roles. After this time launch sends SIGTERM, and after another `grace`
+  // it sends SIGKILL.
   std::chrono::milliseconds timeout = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
   // The root folder for files of the kernel; tests pass another folder.
@@ -73,8 +75,9 @@ struct LaunchedJob {
 };
 
 // Chooses the rules of a job. kAuto means kContinue for workers if can_go_on_without_a_worker(job),
-// and kStop otherwise. Only such workers, and servers that restore their state from a file, are
-// restarted alone. With kStop no role is restarted alone.
+// and kStop otherwise. Workers are restarted alone only if can_go_on_without_a_worker(job), and
+// servers only if they restore their state from a file. With OnFailure::kStop no role is restarted
+// alone.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
 
 // Returns whether the job can go on without one of its workers, because the other workers do not
@@ -92,8 +95,8 @@ struct Join {
 Join parse_join(const std::string& text);
 std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
 
-// Returns the number of worker indices of the job: `workers`, or more if a late worker has a higher
-// index.
+// Returns the number of worker indices of the job: `workers`, or the highest index of a late worker
+// + 1 if this is more.
 int places_of(int workers, const std::vector<Join>& joins);
 // Returns, in ascending order, the indices of the workers that are absent at the start: the late
 // workers, and the unused indices between `workers` and the highest late worker.

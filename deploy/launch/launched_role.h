@@ -1,6 +1,6 @@
-// A role (a worker or a server) over all its restarts. It has the command and the start time of the
-// role, its process and output while one runs, and how the last process ended. The RoleGroup
-// decides whether the role is started again.
+// A role (a worker or a server) over all its restarts. A LaunchedRole has the command and the start
+// time of the role, the running process and its output, and how the last process ended. The
+// RoleGroup decides whether the role is started again.
 #pragma once
 
 #include <chrono>
@@ -43,9 +43,9 @@ using WriteLines = std::function<void(std::string_view lines)>;
 struct LaunchOutput {
   WriteLines out;
   WriteLines err;  // also receives the launcher's own lines
-  // The queues behind `out` and `err`; null: there are none. While a queue is blocked, the launcher
-  // does not read the output that goes to this queue, so that the roles wait as in a shell
-  // pipeline; the launcher goes on receiving signals.
+  // The queues to which `out` and `err` write; null: they write to no queue. While a queue is
+  // blocked, the launcher does not read the output that goes to this queue, so that the roles wait
+  // as in a shell pipeline. The launcher still receives signals.
   OutputQueue* out_queue = nullptr;
   OutputQueue* err_queue = nullptr;
 };
@@ -143,8 +143,8 @@ class LaunchedRole {
   bool was_continued_ = false;
 };
 
-// True if the role ended by SIGTERM or with exit code 1, as a server ends that receives SIGTERM
-// before its job is over. False for another signal or exit code.
+// True if SIGTERM ended the role or its exit code is 1, which is the exit code of a server that
+// receives SIGTERM before its job is over. False for another signal or exit code.
 bool ended_as_asked(const LaunchedRole& role);
 // True if at least one worker runs or is going to be started.
 bool have_workers_left(const std::vector<LaunchedRole>& roles);

@@ -1,5 +1,5 @@
 // Removes the session folder and the shared memory that an mpirun leaves behind if SIGKILL ended
-// it. The next launch with mpirun calls it.
+// it. Called by the next launch with mpirun.
 #pragma once
 
 #include <sys/types.h>

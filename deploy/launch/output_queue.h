@@ -1,5 +1,5 @@
-// Queues output of the launcher until its reader takes it. A pager or a stopped terminal may take
-// it late.
+// Queues output of the launcher until the reader of the output, such as a pager or a terminal,
+// takes it. A stopped terminal takes no output.
 #pragma once
 
 #include <chrono>

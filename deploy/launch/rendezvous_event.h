@@ -1,5 +1,5 @@
-// Tells the launcher when the roles of a job have met. Before that nothing is trained, and the
-// other roles wait for a failed role.
+// Tells the launcher when the roles of a job have met at their rendezvous. Before the rendezvous
+// nothing is trained, and if a role fails, the other roles wait for it.
 #pragma once
 
 #include "deploy/launch/role_process.h"

@@ -21,8 +21,8 @@ struct LocalRoles {
   // The environment of every role. Variables that launch sets itself are replaced.
   Environment::Variables environment;
   bool restarts = false;  // true if a failed role may be started again while the others go on
-  // True if each worker is bound to its own part of the CPUs, provided that there are enough CPUs.
-  // Without binding, the scheduler sometimes puts two synchronous workers on one CPU.
+  // True if each worker is bound to its own part of the CPUs. Workers are not bound if there are
+  // too few CPUs. Without binding, the scheduler sometimes puts two synchronous workers on one CPU.
   bool bind_workers = true;
   std::vector<Join> joins = {};  // the late workers, only in a job with servers
 };

@@ -48,14 +48,15 @@ class RoleGroup {
   enum class Stage : std::uint8_t { kRunning, kWaiting, kGrace, kKilled };
 
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
-  // True if the job runs and no other server is missing, so that the job can accept the role again.
+  // True if the job runs and no server except this role is missing, so that the job can accept the
+  // role again.
   bool accepts_restart(const LaunchedRole& role) const noexcept;
   bool has_restart_left(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;
 
   // True if the other roles wait for this role at their rendezvous.
   bool is_awaited(const LaunchedRole& role) noexcept;
-  // Stores the cause of the job's failure: the first cause, except that a certain cause replaces an
+  // Stores the cause of the job's failure. The first cause is kept, but a certain cause replaces an
   // uncertain cause. The exit of the first role is an uncertain cause, because it may follow from
   // the failure of another role that has not ended yet.
   void set_cause(std::string cause, bool is_certain);
@@ -72,8 +73,8 @@ class RoleGroup {
   bool started_too_late(const LaunchedRole& role) const noexcept;
   // True if the worker was stopped by SIGSTOP while the others completed the job.
   bool was_stopped_at_the_end(const LaunchedRole& role) const noexcept;
-  // True if the server ended badly after the last worker had ended well. A server 0 that is started
-  // again at that time meets no worker, and the other servers wait for it.
+  // True if the server ended badly after the last worker had ended well. If server 0 is started
+  // again at that time, no worker comes to its rendezvous, and the other servers wait for server 0.
   bool ended_after_the_job(const LaunchedRole& role) const noexcept;
   void start_due_roles();
   // Kills roles that have been stopped for rules_.stopped_timeout, if they can be started again

@@ -1,5 +1,5 @@
-// Continues stopped roles (SIGSTOP) of a launch when the launcher ends. The kernel then sends
-// SIGTERM to every role, which a stopped process does not receive before it continues.
+// Continues stopped roles (SIGSTOP) of a launch when the launcher ends. The kernel sends SIGTERM to
+// every role at this time, but a stopped process receives the signal only after it continues.
 #pragma once
 
 #include <sys/types.h>

@@ -21,11 +21,11 @@ struct RoleCommand {
   Role role = Role::kWorker;           // decides which RoleRule applies after a failure
   std::vector<std::string> arguments;  // the arguments of the role; [0] is the path of the program
   Environment::Variables environment;
-  // A descriptor that the child inherits under the same number, and no other child does; empty:
-  // none. It stays open in the launcher as long as this command exists.
+  // A descriptor that only this child inherits, under the same number; empty: none. The descriptor
+  // stays open in the launcher as long as this command exists.
   FileDescriptor inherited;
-  // A descriptor of the launcher that the child inherits under the same number, like other
-  // children; -1: none.
+  // A descriptor of the launcher that this child and other children inherit under the same number;
+  // -1: none.
   int shared = -1;
   std::vector<int> cpus;  // The CPUs that the role may use; empty means all CPUs of the launcher.
   // The signal that asks the role to stop; 0: the signal that the launcher received.

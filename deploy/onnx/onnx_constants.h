@@ -31,11 +31,13 @@ struct OnnxConstant {
   std::int64_t first = 0;
   std::int64_t end = 0;
   bool is_in_order = true;  // true: the elements are exactly this range, in order
-  // The elements of a computed constant. NaN means the number of samples, if that is not fixed.
+  // The elements of a computed constant. NaN stands for the number of samples if the file does not
+  // fix this number.
   std::vector<double> numbers;
 };
 
-// The element of a shape that means a number of samples that is not fixed.
+// The element of a shape that stands for the number of samples if the file does not fix this
+// number.
 inline constexpr std::int64_t kSamples = std::numeric_limits<std::int64_t>::min();
 
 // The most elements of a computed constant.
@@ -62,14 +64,14 @@ class OnnxConstants {
   // Returns the origin of a constant input of a node; kFixed for a constant that does not come from
   // a stored tensor.
   OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
-  // Like origin(), for the weight, bias or norm of a layer. A tensor [1] may be such a weight, so
-  // only a tensor without axes counts as a number.
+  // Like origin(), for the weight, bias or norm of a layer. A tensor of shape [1] may be such a
+  // weight, so only a tensor without axes is taken for a fixed number.
   OnnxOrigin origin_of_weight(const proto::onnx::NodeProto& node, int index) const;
 
   // Returns the elements of a constant of floats. Throws UsageError if an element is a number of
   // samples that is not fixed.
   std::vector<float> floats(const OnnxConstant& constant) const;
-  // Returns the elements of a small constant; nullopt if it has more than kMostFoldedElements.
+  // Returns the elements of a constant; nullopt if it has more than kMostFoldedElements elements.
   std::optional<std::vector<double>> numbers(const OnnxConstant& constant) const;
   // Returns the elements of the constant `name`; nullopt if it is not a constant of integers, or if
   // an element is a number of samples that is not fixed.

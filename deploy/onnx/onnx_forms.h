@@ -38,8 +38,9 @@ struct OnnxValue {
   // Whether the vector was made by flattening a map that has the order C, H, W in the ONNX file.
   bool was_channels_first = false;
   bool is_positive = false;  // whether no element is below 0, as after an activation such as Relu
-  // Operations of the file that are not in the graph yet, because the next node includes them: how
-  // often each row is repeated, and the zeros around the map.
+  // Operations of the file that are not in the graph yet, because the node that reads the value
+  // will include them: the number of times that each row is repeated, and the padding with zeros
+  // around the map.
   int repeated_rows = 1;
   Padding pad{};
 

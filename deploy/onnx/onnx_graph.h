@@ -36,7 +36,7 @@ class OnnxGraph {
   // Returns the node that reads the first output of `node`, if it is the only reader. Returns null
   // if there are several readers or none, or if this output is the output of the network.
   const Node* only_reader(const Node& node) const;
-  // Null if the input is not constant.
+  // Returns the constant that a node reads at input `index`; null if the input is not constant.
   const OnnxConstant* constant(const Node& node, int index) const;
 
   // Returns the nodes on which the output depends, each after the nodes that write its inputs.

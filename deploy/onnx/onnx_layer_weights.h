@@ -16,8 +16,8 @@ namespace syncopate {
 
 // The weights of all layers. A layer is identified by the name of its node in the graph. A tensor
 // may be the kernel of only one layer, because copies for several layers would be trained
-// separately. A bias or norm may be shared, because exporters store equal tensors once; each layer
-// gets a copy. One thread only.
+// separately. Several layers may use one tensor as their bias or norm, because exporters store
+// equal tensors once; each layer gets a copy. One thread only.
 class OnnxLayerWeights {
  public:
   using Node = proto::onnx::NodeProto;
@@ -28,7 +28,8 @@ class OnnxLayerWeights {
   };
   struct Bias {
     std::vector<float> values;  // empty if the layer has no bias
-    // The Add after the layer that has the bias; null if the layer's node has it.
+    // The Add node behind the layer that adds the bias; null if the bias is an input of the layer's
+    // node.
     const Node* add = nullptr;
   };
   struct Norm {
@@ -45,8 +46,8 @@ class OnnxLayerWeights {
   // UsageError if a weight is not constant, has another number of sides or another size, or was not
   // trained by the program that wrote the file.
   Kernel kernel(const Node& node, std::size_t rank);
-  // index: the input of the node that is the bias. If the node does not have this input, an Add
-  // after the layer may have the bias.
+  // index: the index of the node's input that is the bias. If the node does not have this input, a
+  // bias is searched in an Add node that reads the layer's output.
   Bias bias(const Node& node, int index, std::int64_t channels, const std::string& layer);
   Norm norm(const Node& node, std::int64_t size);
   // Returns a bias of zeros for a layer that has none in the file.
@@ -58,7 +59,7 @@ class OnnxLayerWeights {
   void set(const std::string& name, std::vector<float> values);
   // Returns the values that set() stored, for a parameter or state of this shape, and removes them.
   std::vector<float> take(const std::string& name, const Shape& shape);
-  // Whether an Add has the bias of a layer, see bias().
+  // Whether bias() found the bias of a layer in this Add node.
   bool is_bias(const Node& add) const { return biases_.contains(&add); }
   // Returns notes about weights for the user, one sentence each.
   std::vector<std::string> notes() const;
@@ -95,10 +96,10 @@ class OnnxLayerWeights {
   std::set<std::string> names_ = {"x"};  // names that nodes of the graph already have
   std::set<const Node*> biases_;         // the Adds that have the bias of a layer
   std::map<std::string, std::vector<WeightUser>> weight_users_;  // by name of the tensor
-  // By name of the parameter or state in the graph.
+  // The values that set() stored, by name of the parameter or state in the graph.
   std::map<std::string, std::vector<float>> weights_;
   std::vector<std::string> layers_with_new_bias_;
-  // Layers with a copied bias or norm that another layer has, too.
+  // Layers that got a copy of a bias or norm that another layer also uses.
   std::vector<std::string> copied_lists_;
   // Layers of norms with a weight or bias that may be a fixed constant.
   std::vector<std::string> doubtful_norms_;

@@ -35,7 +35,7 @@ class OnnxMissing {
   };
 
   // Finds the nodes of attention, which are two matrix products with a softmax between them, and
-  // the nodes that compute the inputs of these.
+  // the nodes that compute the inputs of these nodes.
   void find_attention(const std::vector<const Node*>& nodes);
   // Whether a refused node belongs to attention, which PyTorch writes as dozens of nodes.
   bool is_of_attention(const Node& node) const;

@@ -50,8 +50,8 @@ struct OnnxRow {
   // no counterpart in this program.
   void (*add)(OnnxReading& net, const proto::onnx::NodeProto& node,
               const OnnxAttributes& attributes);
-  // Throws UsageError for values of attributes that are never supported, whatever the shapes are;
-  // may be null.
+  // Throws UsageError if an attribute has a value that is not supported for any shape. Null if the
+  // operator has no such attribute.
   void (*check)(const OnnxAttributes&) = nullptr;
 };
 

@@ -32,12 +32,12 @@ class OnnxOrigins {
   // Returns the origin of a stored tensor of floats. reader: the node that has the tensor as an
   // input. is_one_number: whether the tensor may be a plain number. For the weights of a layer,
   // pass true only for a tensor without axes, because a bias or norm of one channel is a tensor
-  // [1]; for other operators, such as Mul, for any tensor of one element.
+  // [1]. For other operators, such as Mul, pass true for any tensor of one element.
   OnnxOrigin of(const proto::onnx::NodeProto& reader, const std::string& tensor,
                 bool is_one_number) const;
-  // Whether the name of a tensor shows that it is a parameter of the program. False for a fixed
-  // number, such as the 6 of ReLU6, that a program which simplifies files has stored under a new
-  // name.
+  // Whether the name of a tensor shows that the tensor was a parameter of the program that wrote
+  // the file. False for a fixed number, such as the 6 of ReLU6, that a program for simplifying ONNX
+  // files has stored under a new name.
   bool is_named_as_parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
   // Whether a weight or bias of a norm may be a constant that the exporter filled in, because the
   // norm does not train it, as with scale=False in Keras.
@@ -64,8 +64,8 @@ class OnnxOrigins {
   bool is_of_tf2onnx_ = false;
   bool is_own_ = false;  // whether `syncopate export --onnx` wrote the file
   std::set<std::string, std::less<>> stored_;
-  // The names of parameters by their names in the program of torch.export: "fc.weight" by
-  // "p_fc_weight". Empty if the file has no list of parameters.
+  // Maps the name of a parameter in the program of torch.export, such as "p_fc_weight", to its name
+  // in PyTorch, such as "fc.weight". Empty if the file has no list of parameters.
   std::map<std::string, std::string, std::less<>> parameters_;
   std::set<std::string, std::less<>> trained_;    // names of parameters
   std::set<std::string, std::less<>> untrained_;  // names of buffers and constants

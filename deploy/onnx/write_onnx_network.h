@@ -18,12 +18,13 @@ namespace syncopate {
 // parameters.size() on, `i` counts the states.
 using ReadTensor = std::function<std::vector<float>(std::size_t i)>;
 
-// Writes a network as an ONNX file, which computes as in evaluation. Its output "logits" is the
-// input of the loss: [N, classes], [N, classes, H, W] for label maps, [N, K] for numbers. Its
-// inputs are f32, [N, C, H, W] or [N, F], already normalised. read: returns the weights. metadata:
-// texts by name, which are stored in the file. Replaces the file atomically. Throws UsageError for
-// a network of 2 GiB or more, which an ONNX file cannot hold. Throws UnavailableError in a build
-// without protobuf. Also throws FileError, and what `read` throws.
+// Writes a network as an ONNX file that computes as in evaluation. The output "logits" of the file
+// is the input of the loss: [N, classes] for classes, [N, classes, H, W] for label maps, [N, K] for
+// numbers. The inputs of the file are f32, [N, C, H, W] or [N, F], already normalised. read:
+// returns the weights. metadata: texts by name, which are stored in the file. Replaces the file
+// atomically. Throws UsageError for a network of 2 GiB or more, which an ONNX file cannot hold.
+// Throws UnavailableError in a build without protobuf. Also throws FileError, and what `read`
+// throws.
 void write_onnx_network(const Graph& graph, const ReadTensor& read,
                         const std::map<std::string, std::string>& metadata,
                         const std::filesystem::path& path);

@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-// The numbers of GPUs that options of sbatch request; a number is 0 if its option is not given.
+// The numbers of GPUs that the options of sbatch request. The number of an option that is not given
+// is 0.
 struct GpuRequest {
   int per_node = 0;  // --gres, --gpus-per-node
   int per_task = 0;  // --gpus-per-task

@@ -33,8 +33,8 @@ class JobScript {
   // Replaces the line "#SBATCH --name", an option without a value, by "#SBATCH --other". Returns
   // false if there is no such line.
   bool rename_option(std::string_view name, std::string_view other);
-  // Changes comments of the script because its values are filled in: its head no longer asks the
-  // user to edit, and the EDIT marks of places to edit are removed.
+  // Changes the script's comments for a script with filled-in values: the head no longer asks the
+  // user to edit the script, and the EDIT marks at the places to edit are removed.
   void drop_edit_marks();
   // Replaces the line that begins with "name=" by "name=" followed by `shell_text`, which is not
   // quoted. Returns false if there is no such line.
@@ -64,7 +64,8 @@ struct SbatchOptions {
   int server_nodes = 1;
   std::string array;     // seeds of an array job in the form of sbatch --array; empty: a single job
   bool requeues = true;  // whether the job returns to the queue at its time limit
-  // Number of GPUs of a task, from which its number of CPUs follows; 0 if a flag gives the CPUs.
+  // The number of GPUs of a task, from which the task's number of CPUs follows; 0 if a flag gives
+  // the number of CPUs.
   int gpus_per_task = 0;
   std::string time;
   std::string partition;
@@ -86,7 +87,8 @@ struct SbatchOptions {
   std::vector<std::string> notes;  // lines for the user, for standard error
 };
 
-// Returns the number of nodes of the workers, from the options or else from the script.
+// Returns the number of nodes of the workers that the options give; if they give none, the number
+// in the script.
 int nodes_of(const SbatchOptions& options);
 // Returns the number of tasks on each node of the workers; 1 if the options give no number.
 int tasks_on_node(const SbatchOptions& options);

@@ -1,5 +1,5 @@
-// Adjusts the tasks, CPUs and GPUs that a job requests to the number that its flags of train use.
-// The command line of `syncopate sbatch` calls these functions in their order here.
+// Adjusts the numbers of tasks, CPUs and GPUs that a job requests to the numbers that its flags of
+// train use. The command line of `syncopate sbatch` calls these functions in their order here.
 #pragma once
 
 #include "deploy/slurm/job_script.h"
