@@ -1,7 +1,7 @@
-// Code for the workers of jobs with a coordinator. This header has the variable store of such
-// workers, for variables on parameter servers and for variables in a shard of this process
-// (central_storage_asynchronous.cc). It has the workers that train with parameter servers. And it
-// converts the coordinator's messages (ps/wire/messages.fbs).
+// Code for the workers of jobs with a coordinator. This header declares their variable store, for
+// variables on parameter servers or in a shard of this process (central_storage_asynchronous.cc);
+// the transports to parameter servers; and the conversion of the coordinator's messages
+// (ps/wire/messages.fbs).
 #pragma once
 
 #include <memory>
@@ -24,16 +24,19 @@ namespace syncopate {
 class ShardTransport {
  public:
   virtual ~ShardTransport() = default;
-  // Begins a step: the pushes that follow belong to it. The transport sets step.batch.
+  // Begins a step: the pushes that follow belong to it. If shard 0 leases batches, the transport
+  // sets step.batch.
   virtual void begin_step(ps::StepInfo step) = 0;
-  // Sends the bucket's gradients, and requests the bucket's next values. The replica's memory of
-  // this bucket, gradients and values, is in use until wait_values(bucket) returns.
+  // Sends the bucket's gradients, and requests the bucket's next values. Until wait_values(bucket)
+  // returns, the transport reads the gradients and writes the values of this bucket in the
+  // replica's memory.
   virtual void push(BucketId bucket) = 0;
   virtual void wait_values(BucketId bucket) = 0;
   // Called after the last push of a step. In a synchronous job, waits for the reports of all
   // workers and returns their sum. In other jobs, returns nullopt.
   virtual std::optional<StepReport> finish_step() = 0;
-  // Returns `times`, which the store has measured, with the bytes and waits of the transport added.
+  // Returns `times`, measured by the store, after adding the bytes and waits that the transport has
+  // measured.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
 

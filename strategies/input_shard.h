@@ -1,4 +1,4 @@
-// The part of every global batch that a task trains.
+// Which part of every global batch a task trains, and which part each of its replicas trains.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct InputShard {
   bool reads_targets = true;
 };
 
-// A replica's share of a global batch: samples [begin, end), counted from the batch's first sample.
+// A replica's share of a step: the samples [begin, end) of the global batch.
 struct BatchShare {
   std::int64_t begin = 0;
   std::int64_t end = 0;

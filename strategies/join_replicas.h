@@ -20,12 +20,12 @@ struct JoinedReplicas {
   // One device collective per local replica. Empty if the host sums gradients, or if the job has
   // only one replica.
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
-  // Whether values, gradients and slots stay on the device.
+  // True if values, gradients and slots stay on the device during training.
   bool updates_on_device = false;
   // One backend per local replica. If empty, the options choose the backends.
   std::vector<std::unique_ptr<Backend>> backends{};
-  // The gradients of the only local replica, [arena total] f32. If absent, the gradients follow the
-  // step trailer in the block of the replica's collective.
+  // Memory for the gradients of the only local replica, [arena total] f32. If absent, a replica's
+  // gradients are in the block of its collective, behind the step trailer.
   std::optional<Tensor> gradients{};
 };
 
@@ -48,8 +48,8 @@ struct ReplicaPlace {
   std::string gpu;  // names the GPU within its machine; "" for a replica on the CPU
 };
 
-// Returns where gradients are summed. `replicas` are all replicas of the job, by rank. Throws
-// UsageError if --collective nccl is impossible.
+// Chooses where gradients are summed. `collective` is the value of --collective, `replicas` are all
+// replicas of the job, by rank. Throws UsageError if --collective nccl is impossible.
 SumChoice choose_sums(std::string_view collective, std::span<const ReplicaPlace> replicas);
 
 // Joins the replicas of mirrored and multi-worker-mirrored. Every task must call it. Throws

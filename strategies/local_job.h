@@ -25,10 +25,10 @@
 
 namespace syncopate {
 
-// Thread-safe. A function with the argument `worker` is called by the thread of this worker,
-// next_lease() by the thread that reads its data. Blocking calls have no timeout: a replica that
-// fails aborts the job, which wakes all callers. In an aborted job every function that trains,
-// waits or requests work throws PeerError.
+// Thread-safe. A function with the argument `worker` is called by the thread of this worker;
+// next_lease() is called by the thread that reads the worker's data. Blocking calls have no
+// timeout: a replica that fails aborts the job, which wakes all callers. After that, every function
+// that trains, waits or requests work throws PeerError.
 class LocalJob {
  public:
   // Makes the job's coordinator and server. Throws UsageError for a contradictory declaration.
@@ -45,8 +45,8 @@ class LocalJob {
   // Starts to copy the bucket's current values to `values`, [bucket] f32. `values` is in use until
   // wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
-  // Begins a step: the pushes that follow belong to it. step.state has the worker's running
-  // statistics.
+  // Begins a step of the worker: its next pushes belong to the step. step.state has the worker's
+  // running statistics.
   void begin_step(int worker, const ps::StepInfo& step);
   // Pushes one bucket's gradient. The bucket's next values are written to `values`. `gradient` and
   // `values` are in use until wait_values() returns.
@@ -73,7 +73,7 @@ class LocalJob {
     bool are_awaited = false;
     std::uint64_t version = 0;
   };
-  // The state of one worker, as set by the answers of the coordinator and the shard.
+  // The state of one worker. Messages of the coordinator and events of the shard change it.
   struct Worker {
     std::uint32_t incarnation = 0;
     std::uint64_t sequence = 0;  // number of the worker's last step
@@ -84,7 +84,7 @@ class LocalJob {
     bool has_all_leases = false;
     bool is_finished = false;
   };
-  // The message of a step's last push, kept until the push is applied.
+  // What the last push of a step carries besides its gradient, kept until the push is applied.
   struct Step {
     ps::wire::PushT push;
     std::vector<float> statistics;

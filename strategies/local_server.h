@@ -25,9 +25,9 @@ class LocalServer {
   ps::Shard& shard() const noexcept { return *served_->shard; }
   const ps::wire::DeclarationT& declaration() const noexcept { return served_->declaration; }
 
-  // Starts the shard. Called before training begins, when the shard's tensors hold the initial
-  // values. `statistics` are the initial running statistics. The first update has the number `step`
-  // + 1.
+  // Sets the versions of the shard. Called before training begins, when the shard's tensors hold
+  // the initial values. `statistics` are the initial running statistics. The first update has the
+  // number `step` + 1.
   void begin(std::int64_t step, std::vector<float> statistics);
 
   // Admits a worker to the shard. `sequence` is the number of the worker's last push.
@@ -38,8 +38,8 @@ class LocalServer {
   void on_message(const ps::wire::MessageT& message);
   // Returns the messages for the coordinator since the last call.
   std::vector<ps::wire::MessageT> take_replies();
-  // Returns whether the messages since the last call may have made work due on any bucket of the
-  // shard, such as an update that the shard held back.
+  // Returns whether messages since the last call may have made work due on any bucket of the shard,
+  // such as an update that had to wait. The caller then does this work.
   bool take_due() noexcept;
 
   // Records that the last push of a step was applied. `statistics` are the worker's running

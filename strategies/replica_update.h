@@ -23,8 +23,8 @@ class ReplicaUpdate {
 
   // Called once per step, before the other functions.
   void begin(const UpdateStep& step) noexcept { step_ = step; }
-  // Returns whether gradients must be clipped. If so, clip() must be called when the gradients of
-  // all buckets are complete and before the first update of the step.
+  // Returns whether gradients must be clipped. If so, call clip() in each step, after the gradients
+  // of all buckets are complete and before the first update() of the step.
   bool clips() const noexcept { return clip_norm_ > 0.0; }
   void clip() {
     const Span span(replica_.trace, TraceKind::kUpdate);

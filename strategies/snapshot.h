@@ -16,8 +16,8 @@
 namespace syncopate {
 
 // Values and optimizer slots in host memory, in the order of the parameter arena. The tensors that
-// Strategy::snapshot() returns are the memory that training uses, so the caller must copy or write
-// them before the next step.
+// Strategy::snapshot() returns refer to the memory that training uses, so the caller must copy
+// them, or write them to a file, before the next step.
 struct Snapshot {
   struct Slot {
     std::string name;  // name of the slot, such as "exp_avg"
@@ -36,7 +36,7 @@ struct Snapshot {
 std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
                                         std::span<const Tensor> tensors);
 
-// Returns the memory of each slot.
+// Returns the slots' values as spans, in the order of `slots`.
 std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots);
 
 // Returns the slot that is the moving average of the variables. Precondition: there is such a slot.

@@ -34,11 +34,13 @@ StepReport read_trailer(std::span<const float> trailer);
 // thread only.
 class PeersWait {
  public:
-  // Returns how long this replica was blocked in the last step, to be reported with the next step.
+  // Returns how long communication blocked this replica in the last step; the report of the next
+  // step carries this time.
   double blocked_seconds() const noexcept { return blocked_; }
   // Must be called when a step has ended. `exposed_seconds` is CommunicationTimes::exposed_seconds
   // so far. `least_seconds` is the least blocked time of all replicas in the previous step, as this
-  // step's reports say. So the last step of a run is not counted.
+  // step's reports say. Since the blocked times of a step are known only in the next step, the last
+  // step of a run is not counted.
   void end_step(double exposed_seconds, double least_seconds) noexcept {
     waited_ += std::max(0.0, blocked_ - least_seconds);
     blocked_ = exposed_seconds - exposed_before_;

@@ -45,9 +45,11 @@ struct Replica {
   // Number of samples that the replica has trained since running statistics were last averaged.
   // This is the replica's weight in the next average. The training step counts them.
   std::int64_t samples_in_statistics = 0;
-  // Records what the replica's thread does; null if nothing is recorded. Set after make_strategy().
+  // The row of the trace that records what the replica's thread does; null if nothing is recorded.
+  // Set after make_strategy().
   TraceThread* trace = nullptr;
-  // Equal to `trace`, or null if the model records its passes itself.
+  // The row that records forward and backward passes: `trace`, or null if the model records its
+  // passes itself.
   TraceThread* passes_trace = nullptr;
 };
 
@@ -56,10 +58,10 @@ struct Replica {
 class SynchronousJob {
  public:
   virtual ~SynchronousJob() = default;
-  // Returns the numbers of all tasks, in task order. Every task must pass the same count of
-  // numbers.
+  // All-gather: returns the numbers `mine` of all tasks, in task order. Every task must pass
+  // equally many numbers.
   virtual std::vector<double> gather(std::span<const double> mine) = 0;
-  // Broadcasts the chief's bytes to all tasks.
+  // Copies the chief's `bytes` to the `bytes` of all other tasks, which must have the same length.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
   // Brings all replicas to one state before an evaluation or a checkpoint. Averages the running
   // statistics over replicas, weighted by the samples that each replica has trained since the last
@@ -88,18 +90,19 @@ class Strategy {
   virtual int replicas_in_sync() const noexcept = 0;   // number of gradients in one update
   virtual InputShard input_shard() const noexcept = 0;
   // The part of the samples that this task evaluates. It differs from input_shard() if several
-  // tasks train each sample together, as the stages of a pipeline do.
+  // tasks together train each sample, like the stages of a pipeline.
   virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;
 
   // Runs `task` once for each replica of this process: for replica 0 on the calling thread, for
   // every other replica on its own thread. Returns when all calls have ended. If a call throws,
-  // wakes every replica and every other task that waits for it, and throws the exception.
+  // wakes every replica and every other task that waits for the failed replica, and then throws the
+  // exception.
   virtual void for_each_replica(const std::function<void(Replica&)>& task) = 0;
 
-  // Returns the variables and slots. Every task must call it. The slots may be complete on the
-  // chief only.
+  // Returns the variables and slots. Every task must call it. Slots of a task other than the chief
+  // may be incomplete.
   virtual Snapshot snapshot() = 0;
   // Replaces the variables on all tasks by the chief's `saved`. Every task must call it. Throws
   // ShapeError, and has then changed nothing, if `saved` does not have the blocks of snapshot().

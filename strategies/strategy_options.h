@@ -50,7 +50,7 @@ struct ParameterServerOptions {
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   // Whether the user gave --peer-timeout. Then a server with another timeout is an error.
   bool insists_on_peer_timeout = false;
-  // A worker fails when a server has been unreachable for this long.
+  // How long a server may be unreachable before a worker fails.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
   // Returns whether this task was asked to stop. Called from any thread.
   std::function<bool()> asked_to_stop;

@@ -16,13 +16,13 @@ namespace syncopate {
 
 class Strategy;
 
-// The strategies that benchmarks and defaults name.
+// Names of strategies for benchmarks and defaults; other code uses the properties of the row.
 inline constexpr const char* kOneDevice = "one-device";
 inline constexpr const char* kMirrored = "mirrored";
 inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
 
 struct StrategyRow {
-  // The tasks of a job.
+  // Which tasks a job with the strategy has.
   enum class Tasks : std::uint8_t {
     kOne,
     kStages,       // one task, or one task for each stage
@@ -57,7 +57,8 @@ struct StrategyRow {
   bool has_stages() const { return variables == Variables::kStages; }
   // Returns whether replicas share variables, which allows asynchronous training.
   bool shares_variables() const { return has_servers() || variables == Variables::kHost; }
-  // Returns whether tasks must meet, because they sum gradients with each other or through servers.
+  // Returns whether the job has several tasks that must meet, because they sum gradients with one
+  // another or use servers.
   bool needs_other_tasks() const { return tasks == Tasks::kMany || tasks == Tasks::kWithServers; }
   bool has_replicas() const { return one_replica.empty(); }
   // Returns whether the job has one task, which may have several replicas.

@@ -30,8 +30,8 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   void for_each_replica(const std::function<void(Replica&)>& task) override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  // Compares a hash of all replicas' initial values. Throws PeerError, which names a replica with
-  // other values.
+  // Compares a hash of all replicas' initial values. Throws PeerError, which names a replica, if
+  // its values differ.
   void begin(const ps::RunPosition& start) override;
   void leave() override;
   void fail(std::string_view reason, bool ends_job) noexcept override;
@@ -42,9 +42,9 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   Tensor average(const Replica& replica) override;
 
  protected:
-  // Builds each replica: device, memory blocks, initial values and training model. The derived
-  // class sets Replica::variables. `shared_values` is one block of values that all replicas use;
-  // null if each replica has its own block.
+  // The constructor builds the local replicas: it makes their backends, memory blocks, initial
+  // values and training models. The derived class sets Replica::variables. `shared_values` is one
+  // block of values that all replicas use; null if each replica has its own block.
   SynchronousStrategy(const StrategyOptions& options, const Graph& graph, JoinedReplicas joined,
                       const Tensor* shared_values);
 

@@ -20,7 +20,8 @@ struct StepReport {
   // the least value of all replicas. Set by the store.
   double blocked_seconds = 0.0;
 
-  // Adds the numbers of another replica's report to this one.
+  // Adds the scores and stop requests of another replica's report. blocked_seconds becomes the
+  // lesser of the two values.
   StepReport& operator+=(const StepReport& other) {
     scores += other.scores;
     stops += other.stops;
@@ -33,8 +34,8 @@ class VariableStore {
  public:
   virtual ~VariableStore() = default;
   // Starts to fetch the variables' values for this step. `update` has the learning rate and the
-  // number of the step's update. They are needed here because a bucket may be updated before the
-  // step's last bucket is pushed.
+  // number of the step's update. pull() needs `update` already, because a bucket may be updated
+  // before the step's last bucket is pushed.
   virtual void pull(const UpdateStep& update) = 0;
   // Waits until the bucket's values of the last pull() may be read.
   virtual void wait_values(BucketId bucket) = 0;

@@ -11,8 +11,8 @@
 namespace syncopate::ps {
 
 // Thrown when all servers were restored to an earlier step, because a server was started again. The
-// open requests and batches of this worker are dropped; the worker continues from start() after
-// Client::resume().
+// open requests and batches of this worker are dropped. The worker calls Client::resume() and
+// continues from the position start().
 class RolledBack : public Error {
  public:
   explicit RolledBack(RunPosition start)

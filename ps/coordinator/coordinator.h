@@ -81,8 +81,8 @@ class Coordinator {
   // the state.
   void on_message(const TaskId& from, const wire::MessageT& message);
   // Called when the task's timeout has passed, or its process ended without Leaving; `reason` says
-  // which. Called a second time for a lost server when its reconnect timeout has passed; the job
-  // then fails.
+  // which of the two. Called a second time for a lost server when its reconnect timeout has passed;
+  // the job then fails.
   void on_task_lost(const TaskId& task, const std::string& reason);
   // Called when the rendezvous timeout has passed. The job fails, and the error names
   // missing_tasks(). `waited` is the end of the error message, such as "within 120 s at

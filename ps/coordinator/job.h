@@ -107,7 +107,7 @@ struct Job {
   // Set by restore(). Cleared when all workers that were disconnected at that time have reported
   // how many steps ended after the snapshot.
   bool awaits_counts = false;
-  std::vector<std::uint64_t> restored_pushes;  // by worker, its last push in the snapshot
+  std::vector<std::uint64_t> restored_pushes;  // by worker: its last push in the snapshot
   std::uint64_t steps_after_snapshot = 0;      // reported so far
   std::vector<Outgoing> outgoing;
 

@@ -15,8 +15,8 @@
 
 namespace syncopate::ps {
 
-// The progress of a job: the position of all workers together, and two sums since training began,
-// of the batches' losses and of the samples' main metric (such as accuracy).
+// The progress of a job: the position of all workers together, and sums since training began: the
+// losses of all batches, and the main metric (such as accuracy) of all samples.
 struct JobProgress {
   RunPosition at;
   double loss = 0.0;
@@ -36,7 +36,7 @@ struct JobSnapshot {
   wire::DeclarationT declaration;
   int declared_by = 0;
   std::vector<std::uint32_t> worker_incarnations;
-  std::vector<std::uint64_t> worker_pushes;  // by worker, its last push in the snapshot
+  std::vector<std::uint64_t> worker_pushes;  // by worker: its last push in the snapshot
   std::vector<Server> servers;
   JobProgress progress;
   // Trained batches of the step under way, if a step has several batches.

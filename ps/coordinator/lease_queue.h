@@ -30,8 +30,8 @@ class LeaseQueue {
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
   // Called when a server has removed a lost worker. If the worker's last push on this server
-  // belongs to a step that had not ended, the values contain a part of that step, and the step's
-  // batch is trained again. repeated_batches() counts such batches.
+  // belongs to a step that had not ended, the values contain a part of the step's gradients
+  // although the step's batch is trained again. repeated_batches() counts such batches.
   void on_departed(const wire::WorkerLeftT& departed);
   std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
   // Called when the worker has reconnected and holds these batches. Other batches that were granted

@@ -33,7 +33,7 @@ class Registration {
   // on_new_worker() and on_new_server() handle a Hello of a new incarnation, which find_refusal()
   // has accepted.
   void on_new_worker(const wire::HelloT& hello);
-  // Handles a Hello that a worker repeats, with its declaration, before it is admitted. Returns
+  // Handles the repeated Hello, with the declaration, of a worker that is not admitted yet. Returns
   // false if the Hello comes from another process.
   bool on_repeated_hello(const wire::HelloT& hello);
   void on_new_server(const wire::HelloT& hello);

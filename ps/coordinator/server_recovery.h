@@ -44,7 +44,7 @@ class ServerRecovery {
   Snapshots& snapshots_;
   Registration& registration_;
   TextExchange& exchange_;
-  std::map<int, std::uint64_t> targets_;  // by server that is rolling back: the snapshot
+  std::map<int, std::uint64_t> targets_;  // for each server that rolls back: the snapshot
 };
 
 }  // namespace syncopate::ps

@@ -57,7 +57,8 @@ std::string loopback_address();
 // - an address that this machine does not have, because of address translation.
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 
-// Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.
+// Resolves an endpoint. `flags` are ai_flags of getaddrinfo(3). Throws UsageError for an unknown
+// name.
 Addresses look_up(const Endpoint& endpoint, int flags);
 
 // Returns why the endpoint's host cannot be looked up now; "" if it can.

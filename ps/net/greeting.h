@@ -39,7 +39,7 @@ bool is_same_proof(std::string_view left, std::string_view right);
 // Returns 32 random characters.
 std::string random_challenge();
 
-// The caller's side on one connection.
+// The caller's side of the greeting on one connection.
 class GreetingCaller {
  public:
   explicit GreetingCaller(std::string nonce);
@@ -60,8 +60,9 @@ class GreetingCaller {
   std::string challenge_;  // the listener's challenge; "" before it has come
 };
 
-// The listener's side on one connection, created when the caller's call arrives. Each connection
-// has a random challenge, so a recorded greeting is not valid on any other connection.
+// The listener's side of the greeting on one connection, created when the caller's call arrives.
+// Each connection has a random challenge, so a recorded greeting is not valid on any other
+// connection.
 class GreetingListener {
  public:
   explicit GreetingListener(std::string nonce);

@@ -97,7 +97,7 @@ class PeerSilence {
   // Time while a thread of the observer's process had no CPU.
   std::chrono::nanoseconds unobserved_{0};
   int looks_ = 0;        // number of successive checks that found no lack of a CPU
-  int looks_alive_ = 0;  // number of successive checks that found it alive with a CPU
+  int looks_alive_ = 0;  // number of successive checks that found the process alive with a CPU
 };
 
 }  // namespace syncopate

@@ -1,6 +1,6 @@
-// The descriptors that one thread waits for. Each has a number, which the caller chooses. The cost
-// of a wait is proportional to the number of readable descriptors, not of all descriptors as with
-// poll(2). Source: epoll(7).
+// The descriptors that one thread waits for. Each descriptor has a number, which the caller
+// chooses. The cost of a wait is proportional to the number of readable descriptors, not of all
+// descriptors as with poll(2). Source: epoll(7).
 #pragma once
 
 #include <chrono>

@@ -73,7 +73,7 @@ class SlowStream {
   // Reads at most one chunk, or the stream's end, from the sender; `buffer` is scratch memory.
   void read_from(int socket, std::span<char> buffer, Time now);
   // Writes the bytes that are due, as many as the receiver's socket accepts, and forwards an
-  // orderly end of the stream. If the receiver is gone, drops its bytes and returns false.
+  // orderly end of the stream. If the receiver is gone, drops the stream's bytes and returns false.
   bool write_to(int socket, Time now);
   // Called when the sender is gone. The stream still delivers the bytes that were read before, then
   // a reset.

@@ -20,7 +20,7 @@ class BufferPool {
 
  private:
   std::mutex mutex_;
-  // Unused buffers by number and type of their elements.
+  // Unused buffers, by number of elements and type.
   std::map<std::pair<std::int64_t, DType>, std::vector<Tensor>> free_;
 };
 

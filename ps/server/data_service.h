@@ -98,8 +98,8 @@ class DataService {
   void run_posted(bool is_readable);
   void on_message(wire::Received& message);
   void on_hello(wire::Received& message, const wire::DataHelloT& hello);
-  // Starts to map the worker's shared memory, if the worker offers it. Returns whether the mapping
-  // was started; if so, DataWelcome is sent when it is done.
+  // Starts to map the worker's shared memory, if the worker offers it. Returns whether a mapping is
+  // under way; if so, DataWelcome is sent when it is done.
   bool begin_mapping(WorkerSession& session, const wire::DataHelloT& hello);
   void on_mapped(WorkerId worker, std::uint32_t incarnation,
                  std::shared_ptr<const MappedSegment> segment);

@@ -79,8 +79,8 @@ class ConsistencyRule {
   // worker, its least_clock_for() never decreases.
   std::optional<std::int64_t> least_clock_for(WorkerId worker) const noexcept;
   std::optional<std::int64_t> slowest() const noexcept;
-  // Returns whether the limits of a snapshot let this push begin; true if no snapshot is being
-  // taken.
+  // Returns whether this push may begin according to hold() and limit(), with which a snapshot
+  // restricts pushes; true without such a restriction.
   bool snapshot_lets_begin(const PushId& id) const noexcept;
   // Returns whether the rule drops this push because the values have been updated since its worker
   // read them.

@@ -21,17 +21,17 @@ class RunningStatistics {
   // Starts with the running statistics before the first step.
   explicit RunningStatistics(std::vector<float> first, std::size_t most_bytes = kMostBytes);
 
-  // Called when the worker's push number `sequence` was applied. Takes the statistics that the push
-  // carried, and the number of samples that the worker trained in this step. `values` is empty when
-  // the push carried no statistics. At most `most_bytes` of statistics are kept (see the
-  // constructor). If all workers together send more, only the workers that were first to send are
-  // averaged.
+  // Called when the worker's push number `sequence` was applied. `samples` is the number of samples
+  // that the worker trained in this step. `values` are the statistics that the push carried; empty
+  // if it carried none. At most `most_bytes` of statistics are kept (see the constructor). If all
+  // workers together send more, only the workers that were first to send are averaged.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.
   void forget(WorkerId worker) { workers_.erase(worker); }
-  // Returns the average of the workers' statistics at these clocks, weighted by the samples that
-  // each worker has trained so far. Returns the previous average if no worker has sent statistics.
+  // Returns the average over workers of the last statistics that each worker sent up to its clock
+  // in `clocks`, weighted by the samples that each worker has trained so far. Returns the previous
+  // average if no worker has sent statistics.
   const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;

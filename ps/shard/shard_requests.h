@@ -60,8 +60,8 @@ struct ReadRequest {
 };
 
 // An event of a request. A push gets kApplied or kDropped, and then, if it asked for values,
-// kAnswered or kCancelled. A push that is cancelled before gets kCancelled only. A read gets
-// kAnswered or kCancelled.
+// kAnswered or kCancelled. A push that is cancelled before it is applied or dropped gets only
+// kCancelled. A read gets kAnswered or kCancelled.
 struct ShardEvent {
   enum class Kind : std::uint8_t {
     kApplied,  // the values include the push; its gradient is no longer used

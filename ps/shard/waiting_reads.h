@@ -26,9 +26,10 @@ struct Destination {
 // Used by one thread at a time.
 class WaitingReads {
  public:
-  // Adds a read. Its values must include the worker's pushes up to `after`.
+  // Adds a read, which waits until the values include the worker's pushes up to `after`.
   void add(const Destination& read, std::uint64_t after);
-  // Called when the rule has advanced the worker's clock.
+  // Called when the rule has advanced the worker's clock. take_due() then checks this worker's
+  // reads again.
   void on_advanced(WorkerId worker);
   // Removes the reads that the rule allows now, and appends them to `due` in order of arrival.
   void take_due(const ConsistencyRule& rule, std::vector<Destination>& due);
@@ -47,7 +48,7 @@ class WaitingReads {
   std::uint64_t arrivals_ = 0;
   Reads unchecked_;  // reads that may have become due since they were last checked
   std::map<WorkerId, Reads> by_worker_;  // by worker: reads that wait for a push of this worker
-  // Reads that wait until the slowest worker has reached this clock.
+  // By clock: reads that wait until the slowest worker has reached this clock.
   std::map<std::int64_t, Reads> by_clock_;
 };
 

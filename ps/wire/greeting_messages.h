@@ -80,7 +80,7 @@ class GreetingCalls {
 
   const std::string nonce_;
   const std::string target_;
-  std::optional<GreetingCaller> caller_;  // of the connection
+  std::optional<GreetingCaller> caller_;  // of the present connection
   std::vector<Envelope> kept_;
   bool is_proven_ = false;  // the listener has proven that it knows the nonce
   bool lacks_challenge_ = false;

@@ -54,8 +54,8 @@ class PendingConnections {
   struct Silent {
     Connection connection;
     Deadline deadline;
-    std::optional<GreetingListener> greeting;  // since it has called
-    std::optional<Deadline> greeting_by;       // since it has called
+    std::optional<GreetingListener> greeting;  // set once the call has arrived
+    std::optional<Deadline> greeting_by;       // set once the call has arrived
   };
 
   void accept();

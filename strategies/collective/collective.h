@@ -1,12 +1,12 @@
-// Sums and copies between the replicas of a job. A rank is a replica, which is a thread of this
-// process or of another process. There is one Collective per rank. Every rank calls the same
-// operations in the same order and gets the same bits.
+// The collective operations between the replicas of a job: all-reduce, all-gather and broadcast.
+// Each replica, a thread of this process or of another process, is a rank and has its own
+// Collective. Every rank calls the same operations in the same order and gets the same bits.
 //
 // The order of additions depends only on the element's index in the arena and on the number n of
-// ranks. For block b of kBlockElements elements the sum starts at rank (b + 1) mod n and continues
-// in the order of ranks. bf16 is rounded after each addition. Therefore `local`, `ring` and the
-// shard's sum agree bit for bit for any buckets, transport and timing. `mpi` promises only that
-// every rank gets the same bits.
+// ranks. The arena is divided into blocks of kBlockElements elements. The sum of block b starts at
+// rank (b + 1) mod n and continues in the order of ranks. bf16 is rounded after each addition.
+// Therefore `local`, `ring` and the shard's sum agree bit for bit for any buckets, transport and
+// timing. `mpi` promises only that every rank gets the same bits.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,11 @@ using WorkId = std::uint64_t;
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // time while an all-reduce was in progress
   double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()
-  // The part of exposed_seconds that the caller spent waiting for slower replicas, not for data.
-  // Absent if the collective does not measure it.
+  // The part of exposed_seconds that the caller spent waiting for slower replicas and not for data.
+  // Absent if the collective does not measure this part.
   std::optional<double> peers_wait_seconds;
-  // Bytes exchanged with other processes. Absent if the collective does not count them, such as in
-  // shared memory.
+  // Bytes exchanged with other processes. Absent if the collective does not count bytes, for
+  // example because it uses shared memory.
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
 };

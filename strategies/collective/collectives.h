@@ -47,16 +47,17 @@ struct CollectiveRow {
 std::span<const CollectiveRow> collectives() noexcept;
 
 // Makes the collectives of the row options.name. "auto" is `local` for a job with one task, and
-// `ring` for other jobs. "nccl" is the same as "auto", because NCCL is used in addition to a
-// collective, to sum gradients (strategies/join_replicas.h). Throws UsageError for an unknown name.
-// Throws UnavailableError, which says what to install, for a collective that this build lacks.
+// `ring` for other jobs. "nccl" makes the same collectives as "auto", because NCCL sums only
+// gradients, in addition to a collective on the host (strategies/join_replicas.h). Throws
+// UsageError for an unknown name. Throws UnavailableError, which says what to install, for a
+// collective that this build lacks.
 std::vector<std::unique_ptr<Collective>> make_collectives(const CollectiveOptions& options);
 
 // Makes collectives for replicas that are threads of one process. Defined in shared_memory.cc.
 std::vector<std::unique_ptr<Collective>> make_local_collectives(const CollectiveOptions& options);
-// Makes collectives of several tasks, which map one segment with all gradient blocks. Returns an
-// empty vector on every task if the tasks cannot map one segment. Precondition: the job has several
-// tasks. Defined in shared_memory.cc.
+// Makes collectives between tasks that all map one segment with the gradient blocks of all ranks.
+// Returns an empty vector on every task if not all tasks can map the segment. Precondition: the job
+// has several tasks. Defined in shared_memory.cc.
 std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
     const CollectiveOptions& options);
 // Makes collectives with a ring all-reduce over TCP. Defined in ring_collective.cc.

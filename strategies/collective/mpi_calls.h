@@ -20,24 +20,25 @@ struct MpiCalls {
   void (*abort)(int exit_code);  // ends all processes of the job
   int (*rank)();
   int (*size)();
-  // Write a text that ends with a zero byte, at most `size` bytes.
+  // These functions write a text to `text`: at most `size` bytes, including a zero byte at the end.
   void (*error_text)(int code, char* text, int size);
   void (*library_version)(char* text, int size);
   int (*broadcast)(char* bytes, int size);  // from rank 0; blocks
-  // Create and free a communicator of all ranks. Create and free a reduction, which adds 16-bit
-  // elements with `add`.
+  // The first two functions create and free a communicator of all ranks. The next two create and
+  // free a reduction, which adds 16-bit elements with the function `add`.
   int (*make_communicator)(Handle* communicator);
   void (*free_communicator)(Handle communicator);
   int (*make_sum)(void (*add)(void* addend, void* into, int count), Handle* sum);
   void (*free_sum)(Handle sum);
-  // Start an operation, and set `request` for test(). `sum` is a reduction of make_sum() for 16-bit
-  // elements, or 0 to add f32.
+  // Each of these functions starts an operation and sets `request` for test(). `sum` is a reduction
+  // of make_sum(), which adds 16-bit elements, or 0, which adds f32 elements.
   int (*start_all_reduce)(void* values, int count, Handle sum, Handle communicator,
                           Handle* request);
   int (*start_all_gather)(const void* mine, int bytes_of_each, void* all, Handle communicator,
                           Handle* request);
   int (*start_broadcast)(void* bytes, int size, int root, Handle communicator, Handle* request);
-  // Checks whether the operation has ended; if so, sets `request` to 0.
+  // Sets `has_ended` to whether the operation of `request` has ended; if it has, sets `request` to
+  // 0.
   int (*test)(Handle* request, bool* has_ended);
 };
 

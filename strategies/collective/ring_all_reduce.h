@@ -46,7 +46,8 @@ struct ChunkRange {
   std::int64_t count = 0;
 };
 
-// Divides a tensor into segments and chunks. Pure arithmetic, so every rank gets the same result.
+// Divides a tensor into segments and chunks. Every rank gets the same result, which follows from
+// the arguments of the constructor.
 class RingPartition {
  public:
   RingPartition() = default;
@@ -157,7 +158,8 @@ class RingAllReduce {
   bool wants_to_send(std::uint64_t submitted) const noexcept;
   int to_next() const noexcept { return to_next_.get(); }
   int from_previous() const noexcept { return from_previous_.get(); }
-  // Return the total bytes since construction, including headers. Any thread may call them.
+  // bytes_sent() and bytes_received() return the total bytes since construction, including headers.
+  // Any thread may call them.
   std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
   std::int64_t bytes_received() const noexcept {
     return bytes_received_.load(std::memory_order_relaxed);
@@ -172,7 +174,7 @@ class RingAllReduce {
   static constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
   static constexpr int kScratchChunks = 8;
 
-  // The position in the byte stream of one direction, which is in a header or in a chunk.
+  // A position in the byte stream of one direction: a byte of an operation's header or of a chunk.
   struct Cursor {
     std::uint64_t operation = 0;
     bool in_header = true;
@@ -191,13 +193,14 @@ class RingAllReduce {
   const RingOperation& operation(const Cursor& at) const noexcept {
     return operations_[at.operation % kMaxOperations];
   }
-  // Return the residue of the chunk that is sent, or received, in step 0.
+  // These functions return the residues of the chunks that this rank sends and receives in step 0.
   std::int64_t send_residue() const noexcept { return rank_ - 1; }
   std::int64_t receive_residue() const noexcept { return rank_ - 2; }
   ChunkRange chunk(const Cursor& at, std::int64_t residue) const noexcept;
   std::span<std::byte> chunk_bytes(const Cursor& at, std::int64_t residue) const noexcept;
   void advance(Cursor& at, std::int64_t residue) const noexcept;
-  // Returns whether the step belongs to the reduce-scatter. Its chunks are partial sums.
+  // Returns whether the position belongs to a step of the reduce-scatter, in which chunks are
+  // partial sums.
   bool is_partial_sum(const Cursor& at) const noexcept { return at.order.position().step < n_ - 1; }
   bool may_send(const Cursor& at) const noexcept;
   std::byte* scratch_chunk(int ahead) noexcept;

@@ -1,5 +1,5 @@
-// Connects the ranks of the TCP ring: every rank to the next rank, by two connections. Called once
-// at the start.
+// Connects the ranks of the TCP ring: two connections from every rank to the next rank. Used once,
+// when the ring is made.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct Ring {
   int first_rank = 0;            // rank of this task's first replica
   std::vector<RingLinks> links;  // per local rank; without sockets when size is 1
   // Forwards connections from other tasks through the emulated link; null if the link has no
-  // limits. Must live as long as the connections.
+  // limits. Must outlive the connections.
   std::shared_ptr<LinkForwarder> forwarder;
 };
 

@@ -1,6 +1,6 @@
 // Small blocking operations over the second pair of ring connections: all-gather, broadcast, and
-// the reason why a rank gave up. The ranks forward such a reason along the ring, so that every rank
-// can name the rank that was late.
+// sending the reason why a rank gives up. The ranks forward such a reason along the ring, so that
+// every rank can name the rank that was late.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace syncopate {
 // throw and catch it.
 struct LateRank {
   std::string what;  // name of the operation
-  // True if the previous rank has sent data of the operation. The late rank is then further back in
-  // the ring.
+  // True if the previous rank has already sent data of the operation. The previous rank then waits
+  // itself: the late rank is a rank before it in the ring.
   bool previous_has_started = false;
 };
 
@@ -56,8 +56,8 @@ class RingMessages {
     std::uint64_t total_bytes = 0;  // length of a broadcast, or of one rank's part of an all-gather
     std::uint64_t message_bytes = 0;  // length of this message's body
   };
-  // The messages of one direction. The memory is divided into num_parts parts; message i carries
-  // part (first + step * i) modulo num_parts.
+  // The messages that an operation sends, or those that it receives. `memory` is divided into
+  // num_parts parts; message i carries part (first + step * i) modulo num_parts.
   struct MessageSequence {
     std::span<std::byte> memory;
     std::size_t part_bytes = 0;
@@ -72,7 +72,7 @@ class RingMessages {
     Header header;  // message_bytes is set for each message
     MessageSequence send;
     MessageSequence receive;
-    // Message i may be sent when i + 1 - head_start messages have been received.
+    // This rank may send message i (from 0) once it has received i + 1 - head_start messages.
     std::int64_t head_start = 0;
   };
 

@@ -21,9 +21,9 @@ struct SharedSegment {
   std::vector<Tensor> blocks;  // by rank, each a vector of f32
 };
 
-// Maps the segment. Every task must call it. Returns null on every task unless all tasks can map
-// one segment. Zeroes and reserves the memory of this task's ranks. The segment begins with a
-// common area of `header_bytes`; then comes a block of block_elements[r] elements for each rank r.
+// Maps the segment. Every task must call it. Returns null on every task if any task cannot map the
+// segment. Zeroes and reserves the memory of this task's ranks. The segment begins with a common
+// area of `header_bytes`; then comes a block of block_elements[r] elements for each rank r.
 // `timeout` limits the wait for the other tasks after all tasks have called the function. Throws
 // PeerError. Throws UsageError on every task if the tasks' networks differ in size. Throws
 // OutOfMemoryError if the machine does not have enough memory.

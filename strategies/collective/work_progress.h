@@ -16,8 +16,8 @@
 
 namespace syncopate {
 
-// How often a communication thread tries to move bytes before it sleeps in poll(). The attempts
-// take about 20 us, because waking a sleeping core takes 10 to 25 us.
+// After this number of attempts to move bytes without success, a communication thread sleeps in
+// poll(). The attempts together take about 20 us, since waking a sleeping core takes 10 to 25 us.
 inline constexpr int kIdleAttempts = 30;
 
 // The reason why a collective was aborted. Only the first reason is stored. Every wait that begins
@@ -81,7 +81,8 @@ class WorkProgress {
   Clock::time_point period_ended_;
 };
 
-// Measures CommunicationTimes of a collective without a communication thread. One thread only.
+// Measures the CommunicationTimes of a collective that has no communication thread. One thread
+// only.
 class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -119,8 +120,9 @@ class Stopwatch {
     bool begins_;
   };
 
-  // begin() must be called for every operation. It starts the time of communication, unless it is
-  // already running. end() must be called when the last operation in progress has ended.
+  // begin() must be called for every operation. It starts to measure the time of communication,
+  // unless another operation is in progress. end() must be called when the last operation in
+  // progress has ended.
   void begin() {
     if (under_way_) return;
     under_way_ = true;

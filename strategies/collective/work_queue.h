@@ -21,7 +21,7 @@ namespace syncopate {
 class WorkQueue {
  public:
   static constexpr std::size_t kMaxJobs = 256;  // most jobs that are posted and not ended
-  // Most bytes of a rank in all_gather().
+  // The largest number of bytes that a rank may pass to all_gather().
   static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
 
   static std::size_t size_bytes(int num_ranks) noexcept;
@@ -30,8 +30,8 @@ class WorkQueue {
   WorkQueue(std::byte* memory, int num_ranks) noexcept;
 
   int num_ranks() const noexcept { return num_ranks_; }
-  // Makes every wait, now or later, throw PeerError(reason). Any thread of any process that maps
-  // the queue may call it. The first reason is kept.
+  // Makes every wait of any rank, also later waits, throw PeerError(reason). Any thread of any
+  // process that maps the queue may call it. Only the reason of the first call is used.
   void abort(std::string_view reason) noexcept;
   bool is_aborted() const noexcept { return sleep_->aborted.load(std::memory_order_acquire) != 0; }
   // Throws PeerError with the reason that was passed to abort().
@@ -40,8 +40,8 @@ class WorkQueue {
  private:
   friend class WorkQueueRank;
 
-  // Each of these structures has its own cache lines, so that different writers do not share a
-  // cache line.
+  // RankState, JobState and SleepState are aligned to cache lines, so that threads which write
+  // different structures do not share a cache line.
   struct alignas(64) RankState {
     std::atomic<std::uint64_t> posted_jobs;
     std::atomic<std::uint64_t> posted_messages;
@@ -49,7 +49,7 @@ class WorkQueue {
   struct alignas(64) JobState {
     // The high half is the number of the job + 1, the low half the job's next unclaimed piece.
     std::atomic<std::uint64_t> claimed;
-    // Number of finished pieces, of all jobs that have used this slot.
+    // Number of finished pieces of all jobs that have used this JobState; see job().
     std::atomic<std::uint64_t> finished;
   };
   struct alignas(64) SleepState {

@@ -17,7 +17,7 @@
 
 namespace syncopate {
 
-// The conditions that end a wait for another task. The references must outlive the hand-overs.
+// What ends a wait for another task. The referenced objects must outlive the hand-overs.
 struct WaitRules {
   const AbortReason& abort;  // set with the reason when the job ends
   const Membership& membership;
@@ -25,8 +25,8 @@ struct WaitRules {
 };
 
 // Returns the error for a wait that was interrupted by the end of the job. The message is `waited`,
-// such as "rank 0 waited for ...", and the reason. The reason is left out if it is the membership's
-// verdict, which names the failed task, because the caller adds the verdict.
+// such as "rank 0 waited for ...", followed by `reason`. If `reason` is the membership's verdict,
+// it is left out, because the caller adds the verdict.
 PeerError ended_wait(const Membership& membership, const std::string& waited,
                      const std::string& reason);
 
@@ -39,8 +39,8 @@ struct HandoverNames {
 
 class CountedHandover final : public Handover {
  public:
-  // `count` starts at 0 and increases by one for each micro-batch of the run, modulo 2^32. It must
-  // outlive the object; in shared memory it is a word beside the tensors.
+  // `count` starts at 0 and increases by one, modulo 2^32, for each micro-batch handed over in the
+  // run. It must outlive the object; in shared memory it is a word beside the tensors.
   CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                   const WaitRules& rules, HandoverNames names);
 

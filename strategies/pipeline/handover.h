@@ -19,8 +19,9 @@ constexpr int micro_batches_in_flight(int stage, int stages, int micro_batches) 
   return std::min(stages - stage, micro_batches);
 }
 
-// The tensors for one direction between two neighbours. The micro-batches of a step use the tensors
-// in turn. A tensor is reused only after the backward pass of its micro-batch has ended.
+// The tensors for one direction between two neighbours. Micro-batch m of a step uses tensors[m %
+// tensors.size()]. A tensor is used again only after the backward pass of its previous micro-batch
+// has ended.
 struct HandoverTensors {
   std::vector<Tensor> tensors;  // one tensor for each micro-batch in flight
   int micro_batches = 1;        // number of micro-batches in a step
@@ -37,20 +38,22 @@ class Handover {
   virtual ~Handover() = default;
 
   // Returns the tensor of a micro-batch with `samples` samples. The receiver may read the tensor
-  // from receive() until the micro-batch's backward pass has ended.
+  // after receive() has returned, until the micro-batch's backward pass has ended.
   virtual Tensor memory(int micro_batch, std::int64_t samples) const = 0;
   // Starts a step. Both sides call it, while neither side sends or receives.
   virtual void begin_step() = 0;
-  // Hands over the tensor of the next micro-batch, which must be complete. Throws PeerError.
+  // Hands over the tensor of `micro_batch`, which must have been computed before the call. Calls
+  // are in the order of micro-batches. Throws PeerError.
   virtual void send(int micro_batch, std::int64_t samples) = 0;
-  // Waits until the micro-batch has arrived. Returns false if a stage of this process has failed.
-  // Throws PeerError if a task has failed, or did not send in time.
+  // Waits until the tensor of `micro_batch` has arrived. Returns false if a stage of this process
+  // has failed. Throws PeerError if a task has failed, or did not send in time.
   virtual bool receive(int micro_batch, std::int64_t samples) = 0;
   // Ends every receive() of this process for this step, because a stage has failed.
   virtual void give_up() = 0;
 };
 
-// The hand-overs of a stage. A hand-over is null if the stage has no neighbour on this side.
+// The hand-overs of a stage. The first stage has no previous stage and the last stage no next
+// stage; their hand-overs to missing neighbours are null.
 struct StageLinks {
   std::shared_ptr<Handover> inputs;            // from the previous stage
   std::shared_ptr<Handover> input_gradients;   // to the previous stage

@@ -20,8 +20,8 @@ namespace syncopate {
 
 class LinkExchange {
  public:
-  // The exchange sets `abort` when a connection fails; its thread ends when `abort` is set by any
-  // thread. `abort` must outlive the object. Throws FileError if no descriptor is left.
+  // The exchange sets `abort` when a connection fails. The exchange's thread ends when any thread
+  // has set `abort`, which must outlive the object. Throws FileError if no descriptor is left.
   explicit LinkExchange(AbortReason& abort);
   LinkExchange(const LinkExchange&) = delete;
   LinkExchange& operator=(const LinkExchange&) = delete;

@@ -1,6 +1,6 @@
-// One backend over the devices of the pipeline's stages in this process. A model for training
-// consists of the stages. A model for evaluation is the whole network on the first of these
-// devices.
+// One backend over the devices of the pipeline's stages in this process. The model for training
+// consists of these stages. A model for evaluation is the whole network on the device of the first
+// of them.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ class PipelineBackend final : public Backend {
   // be compiled.
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override;
-  // Each stage of this process updates its part of the range.
+  // Updates `range`: each stage of this process updates the part of the range that belongs to the
+  // stage.
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override;
 

@@ -23,9 +23,9 @@ class TraceThread;
 class PipelineModel final : public Model {
  public:
   // `arena` and `state` belong to the whole network and are in host memory. `options` are as for
-  // one device, with the batch size of a step. In each step the model adds to idle_seconds[stage]
-  // how long the stage did not compute. Throws the errors of Backend::compile(). All arguments must
-  // outlive the model.
+  // one device, with the batch size of a step. In each step the model adds to idle_seconds[i] for
+  // how long stage i of this process did not compute. Throws the errors of Backend::compile(). All
+  // arguments must outlive the model.
   PipelineModel(std::span<const StageParts> stages, int micro_batches, ThreadTeam& team,
                 ParameterArena& arena, StateBlock& state, const CompileOptions& options,
                 std::span<double> idle_seconds);
@@ -38,8 +38,8 @@ class PipelineModel final : public Model {
   Scores scores() override { return scores_; }
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
-  // Records one row per stage, with the stage's passes over micro-batches and its waits for other
-  // stages.
+  // From now on records in `trace` one row per stage, with the stage's passes over micro-batches
+  // and its waits for other stages.
   bool record_passes(Trace& trace) override;
   // Throws UnavailableError: predictions need a model for evaluation.
   Tensor logits() const override;

@@ -12,7 +12,8 @@ namespace syncopate {
 struct StageMemory {
   std::int64_t values = 0;     // of the whole network, which every task holds
   std::int64_t gradients = 0;  // of the stage; doubled if several micro-batches are summed
-  // Optimizer state of the stage; of all stages on the first stage, which collects them.
+  // The optimizer slots of the stage. On the first stage: the slots of all stages, which it
+  // collects.
   std::int64_t slots = 0;
   std::int64_t activations = 0;  // node outputs of the micro-batches in flight
   std::int64_t handovers = 0;    // tensors to and from neighbouring stages

@@ -1,6 +1,6 @@
 // The variables of a stage in a job with one task per stage. At the end of a step the tasks sum
-// their step reports, so that every task knows the step's scores and stop requests. So a step ends
-// only when all stages have ended it.
+// their step reports, so that every task knows the step's scores and stop requests. Therefore
+// commit() returns only when all stages have ended the step.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace syncopate {
 class StageVariables final : public VariableStore {
  public:
   // `own` are the stage's elements in the replica's arena. `links` are the links of this task.
-  // `idle_seconds` is the idle time of the stage, which its model counts. All arguments must
+  // `idle_seconds` is the stage's idle time, which the stage's model increases. All arguments must
   // outlive the object.
   StageVariables(Replica& replica, const StrategyOptions& options, Bucket own,
                  const TaskLinks& links, const double& idle_seconds);

@@ -14,7 +14,8 @@ namespace syncopate {
 
 struct Stage {
   Graph graph;
-  // The stage's elements of the whole network's arena, and of its state.
+  // The stage's elements in the arena, [first_value, end_value), and in the state, [first_state,
+  // end_state), of the whole network.
   std::int64_t first_value = 0;
   std::int64_t end_value = 0;
   std::int64_t first_state = 0;

@@ -23,8 +23,8 @@ class TaskLinks {
   // outlive the object. `stages` are the stages of the whole network; task s computes stage s.
   TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages, int micro_batches);
 
-  // Returns this task's hand-overs, which the object must outlive. Every task must call it once.
-  // `samples` is the largest number of samples in a micro-batch. Throws PeerError. Throws
+  // Returns the hand-overs of this task; the TaskLinks must outlive them. Every task must call it
+  // once. `samples` is the largest number of samples in a micro-batch. Throws PeerError. Throws
   // UsageError if --transport shm is impossible.
   StageLinks connect(std::int64_t samples);
 
