@@ -45,8 +45,8 @@ class LocalJob {
   // Starts to copy the bucket's current values to `values`, [bucket] f32. `values` is in use until
   // wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
-  // Begins a step of the worker: its next pushes belong to the step. step.state has the worker's
-  // running statistics.
+  // Begins a step of the worker; the worker's next pushes belong to this step. step.state has the
+  // worker's running statistics.
   void begin_step(int worker, const ps::StepInfo& step);
   // Pushes one bucket's gradient. The bucket's next values are written to `values`. `gradient` and
   // `values` are in use until wait_values() returns.

@@ -27,8 +27,8 @@ inline std::string again_advice(bool has_checkpoints) {
 class ReconnectTimeout {
  public:
   // `waiting` names the task that waits, such as "this worker". `asked_to_stop` returns whether
-  // this task was asked to stop; it may be empty. A task that was asked to stop waits for a shorter
-  // time, because the server was probably asked to stop as well and will not return.
+  // this task was asked to stop; it may be empty. A task that was asked to stop waits for less than
+  // `timeout`, because the server was probably asked to stop as well and will not return.
   ReconnectTimeout(std::string waiting, std::chrono::milliseconds timeout,
                    std::function<bool()> asked_to_stop);
 

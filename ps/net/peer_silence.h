@@ -70,8 +70,8 @@ class PeerSilence {
               const ObserverClock& observer);
 
   void on_message(Time now, const ObserverClock& observer);
-  // Returns a LostPeer if the peer is lost, otherwise nullopt. `in_set_up`: see above. Call it only
-  // after all messages that have arrived were read.
+  // Returns a LostPeer if the peer is lost, otherwise nullopt. `in_set_up`: during set-up the
+  // timeout is longer. Call check() only after all messages that have arrived were read.
   std::optional<LostPeer> check(Time now, const ObserverClock& observer, bool in_set_up);
   // Returns the time until check() may return a loss, if no message arrives.
   std::chrono::nanoseconds time_left(Time now, const ObserverClock& observer) const;

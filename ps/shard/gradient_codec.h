@@ -65,7 +65,7 @@ class GradientEncoder {
   // kF32 copies nothing: the result refers to the bytes of `gradient` [num_elements].
   // Source: error feedback, Seide et al. 2014, "1-bit SGD", section 2; top-k, Stich et al. 2018,
   // "Sparsified SGD with memory".
-  // Throws ShapeError for another length.
+  // Throws ShapeError if `gradient` has another length.
   EncodedGradient encode(std::span<const float> gradient);
 
  private:

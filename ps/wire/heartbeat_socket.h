@@ -63,8 +63,8 @@ class HeartbeatSocket {
   // routing id, "" for the only peer of a DEALER. `process` is the process_name() of the peer.
   void watch(const std::string& peer, std::chrono::nanoseconds timeout, const std::string& process);
   void forget(const std::string& peer);
-  // Returns the watched peers that are lost. A peer is included only after receive() has returned
-  // all its messages, and no longer if a later message of the peer arrives.
+  // Returns the watched peers that are lost. A lost peer is included once receive() has returned
+  // all messages of the peer. If a later message of the peer arrives, it is not included any more.
   std::map<std::string, LostPeer> lost() const;
   // Returns the step of the peer's last heartbeat.
   std::int64_t step(const std::string& peer) const;

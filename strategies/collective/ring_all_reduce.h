@@ -153,7 +153,8 @@ class RingAllReduce {
   // Closes the sending direction of the connection to the next rank, which then reads the end of
   // the stream.
   void shut_down_sending() noexcept;
-  // Return whether progress() next needs to receive, or to send; for the events of poll(2).
+  // These functions return whether progress() has bytes to receive or to send. The caller sets the
+  // events of poll(2) accordingly.
   bool wants_to_receive(std::uint64_t submitted) const noexcept;
   bool wants_to_send(std::uint64_t submitted) const noexcept;
   int to_next() const noexcept { return to_next_.get(); }

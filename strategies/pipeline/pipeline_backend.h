@@ -1,6 +1,6 @@
 // One backend over the devices of the pipeline's stages in this process. The model for training
 // consists of these stages. A model for evaluation is the whole network on the device of the first
-// of them.
+// of these stages.
 #pragma once
 
 #include <cstdint>
