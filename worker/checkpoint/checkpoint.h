@@ -20,7 +20,7 @@
 
 namespace syncopate {
 
-// The state that a resumed run needs in addition to the tensors.
+// What a checkpoint records in addition to the tensors, so that a resumed run can continue.
 struct Progress {
   ps::RunPosition at{};
   std::string data{};          // DataSplits::name of the data that `at.position` refers to
@@ -90,26 +90,28 @@ std::filesystem::path file_or_newest_in(const std::filesystem::path& path);
 // Returns the flag that selects the network with this name, such as "--model mlp".
 std::string model_flag(std::string_view network);
 
-// Reads what a checkpoint records beside its tensors. path: the checkpoint, or a folder for its
-// newest checkpoint. Throws DamagedFileError and FileError as load_checkpoint() does.
+// Reads what a checkpoint records beside its tensors. path: a checkpoint, or a folder, from which
+// the newest checkpoint is read. Throws DamagedFileError and FileError as load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
 // Builds the network that a checkpoint records, with the normalisation of its inputs. Throws
 // FileError naming the checkpoint if this program does not have an operation of the network.
 Graph recorded_network(const CheckpointInfo& info);
 
-// Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing if it throws.
-// want_slots: whether to read optimizer slots in addition to values and state; evaluation and
-// --init-from do not need slots. Throws DamagedFileError for a file that is cut short or damaged.
-// Throws FileError for a file of another format version or program. Throws UsageError if the
-// checkpoint has another network or optimizer; the error names the expected and the found one.
+// Copies a checkpoint's tensors into `snapshot`, in memory order. If it throws, `snapshot` is
+// unchanged. want_slots: whether to read optimizer slots in addition to values and state;
+// evaluation and --init-from do not need slots. Throws DamagedFileError for a file that is cut
+// short or damaged. Throws FileError for a file of another format version or program. Throws
+// UsageError if the checkpoint has another network or optimizer than expected; the error names
+// both.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
 
 // Replaces the parameters in `values` (memory order) by the moving average that a checkpoint
-// stores. The caller has read the checkpoint with load_checkpoint(), and its
-// CheckpointInfo::has_average is true. Throws what load_checkpoint() throws.
+// stores. The caller must have read the checkpoint with load_checkpoint(), and
+// CheckpointInfo::has_average must be true for this checkpoint. Throws what load_checkpoint()
+// throws.
 void load_average(const std::filesystem::path& path, const Graph& graph, const Tensor& values);
 
 // Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: a tensor on
@@ -117,8 +119,8 @@ void load_average(const std::filesystem::path& path, const Graph& graph, const T
 std::string weights_hash(const Tensor& values);
 
 // These functions convert sample ranges to JSON text, "[[epoch, begin, end], ...]", and back. The
-// metadata of a checkpoint are strings and have the skipped samples in this form. Parsing returns
-// nullopt for text in another form, negative numbers and empty ranges.
+// metadata of a checkpoint are strings, so they store the ranges of skipped samples in this form.
+// Parsing returns nullopt for text in another form, negative numbers and empty ranges.
 std::string to_json(std::span<const ps::SampleRange> ranges);
 std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text);
 

@@ -1,6 +1,6 @@
-// A lock that reserves a folder for one run. The lock is held on the file .lock in the folder; the
-// file contains the name of the holder. The tasks of one job may share the lock; the folder then
-// stays locked while at least one of them lives.
+// A lock that reserves a folder for one run. It is a lock on the file .lock in the folder, which
+// contains the name of the holder. The tasks of one job may share the lock; the folder then stays
+// locked while at least one of them lives.
 #pragma once
 
 #include <chrono>
@@ -43,8 +43,8 @@ class FolderLock {
   // Returns the lock file of a folder.
   static std::filesystem::path file_in(const std::filesystem::path& folder);
 
-  // Returns the message of the error that the constructor would throw now for a lock that is not
-  // shared; nullopt if the lock is free or its state cannot be read.
+  // Returns the message of the error that the constructor would throw now if the lock were not
+  // shared with another task; nullopt if the lock is free or the state of the lock cannot be read.
   static std::optional<std::string> refusal(const std::filesystem::path& folder,
                                             const FolderLockOptions& options);
 

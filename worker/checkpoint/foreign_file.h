@@ -13,8 +13,8 @@ namespace syncopate {
 // exist. network: the name of the network that the weights are for.
 void refuse_foreign_file(const std::filesystem::path& path, std::string_view network);
 
-// Returns `text` if it can be inserted between the quotes of a shell line such as python3 -c
-// "load('TEXT')" without escapes; otherwise returns `other`.
+// Returns `text` if it needs no escapes as TEXT in a shell line such as python3 -c "load('TEXT')";
+// otherwise returns `other`.
 std::string in_python_line(const std::string& text, const std::string& other);
 
 }  // namespace syncopate

@@ -35,7 +35,7 @@ class DamagedFileError : public FileError {
   explicit DamagedFileError(const std::string& fault)
       : FileError(fault + "; expected a checkpoint of syncopate train; try an older one"),
         fault_(fault) {}
-  // The text of what() without the advice.
+  // Returns the text of what() without the advice at its end.
   const std::string& fault() const noexcept { return fault_; }
 
  private:
@@ -45,15 +45,15 @@ class DamagedFileError : public FileError {
 using FileMetadata = std::map<std::string, std::string>;
 
 // The suffix of temporary files; it is followed by the host and the process id of the writer. A
-// writer locks its file, so the writer of an unlocked file has ended.
+// writer locks its temporary file, so the writer of an unlocked temporary file has ended.
 inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 
 // Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // tensors: names and shapes in the order of the file; the constructor sets the offsets. Throws
-  // UsageError if a running job writes the file. All functions of the writer throw FileError; then
-  // the temporary file is removed and `path` is unchanged.
+  // tensors: names and shapes in the order of the file; the constructor sets their offsets in the
+  // file. Throws UsageError if a running job writes the file. All functions of the writer throw
+  // FileError; then the temporary file is removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                     std::vector<TensorEntry> tensors);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -93,8 +93,8 @@ class SafetensorsReader {
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const noexcept;  // null when absent
 
-  // Reads the whole file and compares its checksum. Throws DamagedFileError if the checksum does
-  // not match; throws FileError.
+  // Reads the whole file and compares its checksum with the checksum in the metadata. Throws
+  // DamagedFileError if the checksums differ. Throws FileError if the file cannot be read.
   void verify_checksum() const;
   // Reads a tensor into `values`, which has as many elements as the entry, and converts it to f32.
   // Throws FileError if the file cannot be read, or if ElementType::to_f32 of the tensor's type is

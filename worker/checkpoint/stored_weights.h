@@ -15,13 +15,13 @@
 
 namespace syncopate {
 
-// Whether this is a JSON file, according to its name or to first bytes that no safetensors file
-// has.
+// Whether this is a JSON file. It is if its name ends in .json, or if it begins with bytes with
+// which no safetensors file begins.
 bool is_json_file(const std::filesystem::path& path);
 
-// Reads an index. Returns the name of the file that has each tensor, by name of the tensor; these
-// files are in the folder of the index. Throws UsageError if the JSON file is not an index, or
-// names a file in another folder. Throws FileError.
+// Reads an index. Returns a map from the name of each tensor to the name of the file that has the
+// tensor. These files are in the folder of the index. Throws UsageError if the JSON file is not an
+// index, or names a file in another folder. Throws FileError.
 std::map<std::string, std::string> read_shard_index(const std::filesystem::path& path);
 
 // Whether read_shard_index() can read this file.

@@ -16,8 +16,8 @@ class BadSamples {
   explicit BadSamples(std::int64_t limit) : limit_(limit) {}
 
   std::int64_t limit() const noexcept { return limit_; }
-  // Logs why a sample is bad, once per `reason`, and what is done about it. done: "left out" or
-  // "replaced ...".
+  // Logs that a bad sample was found; logs each `reason` only once. reason: why the sample is bad.
+  // done: what is done with the sample, "left out" or "replaced ...".
   void note(const std::string& reason, std::string_view done);
   // Throws BadSampleError if `count` is above the limit. count: the number of bad samples in
   // `where`, such as "epoch 1".

@@ -98,15 +98,15 @@ struct RecordFields {
 inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
 
 // How stored pictures of any size become samples of one size, and which features of a record have
-// them.
+// the picture and the class.
 struct ImageOptions {
   std::int64_t height = 0;  // 0: height and width are kDefaultImageSize
   std::int64_t width = 0;
   bool apply_exif = false;  // turn pictures as their EXIF orientation says
   // The most pictures of a split that may be damaged. Evaluations leave damaged pictures out.
-  // Training reads, in place of a damaged picture, the good picture of the split with the next
-  // higher number, and its class. This choice depends on the files alone, so every strategy and
-  // every number of replicas trains on the same samples.
+  // Training replaces a damaged picture and its class by the good picture of the split with the
+  // next higher number and the class of this picture. This choice depends on the files alone, so
+  // every strategy and every number of replicas trains on the same samples.
   std::int64_t skip_bad_records = 0;
   // The folder for decoded samples, on the machine's own disk; empty: decoded samples are not
   // stored.
@@ -128,7 +128,8 @@ struct DataOptions {
   std::uint64_t seed = 1;  // seed of synthetic data and of `split`
   std::string split{};     // the value of --split (validation_split.h); empty: none
   // Called while samples are made or a long text is parsed, on the thread that opens the data set;
-  // may be empty. done, total: the number of samples or bytes that are done, and of all of them.
+  // may be empty. done: the number of samples or bytes that are done. total: the number of all
+  // samples or bytes.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
   ImageOptions image = {};
   int local_tasks = 1;  // number of tasks of the job that open the data set on this machine
@@ -153,15 +154,16 @@ struct DatasetRow {
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
 // Whether samples of the data set are decoded when they are read, which may take longer than a
-// step. specification: the value of --data; false for an unknown name.
+// step. False for an unknown name. specification: the value of --data.
 bool is_encoded(std::string_view specification);
 // Returns the patterns of the table, separated by `separator`. group: only those of data sets that
 // accept this group of flags; nullopt: all.
 std::string data_patterns(std::string_view separator, std::optional<DataFlags> group = {});
 
 // Opens the data set that --data names. Throws UsageError for an unknown name, with a list of the
-// known names, and for a missing folder or file. Throws FileError for a file that is cut short, a
-// wrong magic number, a label out of range, and counts that differ.
+// known names, and for a missing folder or file. Throws FileError for a file that is cut short or
+// has a wrong magic number, for a label out of range, and if the numbers of samples and labels
+// differ.
 DataSplits open_dataset(std::string_view specification, const DataOptions& options);
 
 // The samples [begin, end) of the data set `whole`, numbered from 0. `whole` must outlive the

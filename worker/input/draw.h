@@ -30,8 +30,8 @@ struct Draw {
   int dy = 0;
   int dx = 0;
   bool flip = false;  // whether left and right are swapped, after the crop
-  // kRandomResizedCrop: the random bits for random_resized_crop(), which is called when the size of
-  // the picture is known.
+  // kRandomResizedCrop: the random bits to pass to random_resized_crop() when the size of the
+  // picture is known.
   std::uint64_t bits = 0;
 };
 

@@ -13,7 +13,8 @@
 
 namespace syncopate {
 
-// The key in the header of a cache file. It must match the reader's key.
+// The key in the header of a cache file. A reader uses the file only if this key equals the
+// reader's key.
 struct PixelCacheKey {
   std::uint32_t version = 0;        // version of the code that renders the payload
   std::uint64_t payload_bytes = 0;  // size of the payload without the header
@@ -29,7 +30,7 @@ struct MappedPayload {
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
-// Like map_pixel_cache(), but for a payload of any size.
+// Like map_pixel_cache(), but accepts a payload of any size.
 std::optional<MappedPayload> map_pixel_cache_of_any_size(const std::filesystem::path& path,
                                                          std::uint32_t version);
 

@@ -17,9 +17,9 @@ struct HeldOutSamples {
   std::vector<std::uint32_t> validation;
 };
 
-// Selects validation samples: the last samples of a permutation that depends on the seed only.
-// Their number is the fraction of `samples` that `text`, a value of --split, gives. Throws
-// UsageError naming --split if a part would be empty.
+// Selects validation samples: the last samples of a permutation that depends on the seed only. The
+// number of validation samples is `samples` times the fraction that `text`, a value of --split,
+// gives. Throws UsageError naming --split if a part would be empty.
 HeldOutSamples hold_out(std::int64_t samples, const std::string& text, std::uint64_t seed);
 
 }  // namespace syncopate

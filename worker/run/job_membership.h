@@ -31,13 +31,13 @@ std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 
 // Reports the error to the other tasks and throws it. Call this function before objects of the run
-// are destroyed, because their destruction may take long. `peer_began`: a peer failed first; then
-// the function throws the error that the peer reported, which may arrive a moment after the
-// connection broke.
+// are destroyed, because their destruction may take long. peer_began: whether a peer failed first.
+// If so, the function throws the error that the peer reported instead; the report may arrive a
+// moment after the connection broke.
 [[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
 
 // Calls `work`. Reports an exception of `work` to the other tasks or to the servers, and throws it
-// again. `strategy` holds null until the strategy has been made.
+// again. strategy: null while the strategy has not been made yet.
 template <typename Work>
 void report_failures(Membership* membership, const std::unique_ptr<Strategy>& strategy,
                      const Work& work) {

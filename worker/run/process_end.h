@@ -1,5 +1,6 @@
-// Threads that end the process while the training thread is busy. PeerWatch ends it after a peer
-// has failed; EarlyStop ends it on a request to stop before training has begun.
+// Threads that end the process while the training thread is busy. PeerWatch ends the process after
+// a peer has failed. EarlyStop ends the process on a request to stop that arrives before training
+// has begun.
 #pragma once
 
 #include <condition_variable>
@@ -17,8 +18,8 @@
 namespace syncopate {
 
 // Ends a run after its peers have failed. Usually the training thread is waiting for a peer, wakes
-// up and throws. If it is busy for too long (reading data, a slow disk, a long step), this class
-// ends the process, so that no task outlives its job.
+// up and throws. If the training thread is busy for too long, for example with a slow disk or a
+// long step, this class ends the process, so that no task outlives its job.
 class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;
@@ -54,7 +55,8 @@ class PeerWatch {
 // Ends the process at once if a request to stop arrives before training begins, such as at the
 // rendezvous or while the process waits for a slow disk. There is nothing to save at that time, and
 // a run that would have resumed a checkpoint can be started again. The signals are blocked from the
-// start of the process; while an EarlyStop exists, no other code reads `signals`.
+// start of the process, so none is lost. While an EarlyStop exists, no other code may read
+// `signals`.
 class EarlyStop {
  public:
   // end_process: called on a thread of this object, with the name of the signal that arrived.

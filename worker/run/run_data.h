@@ -20,9 +20,9 @@ std::string describe_samples(const DataSplits& data);
 // samples, u8 [28, 28, 1], 10 classes".
 std::string describe_data(const DataSplits& data, const std::string& data_flag);
 
-// Describes the training split alone. A checkpoint stores this text, because the position in the
-// training data that it also stores is valid only for the same samples. The test split may change
-// between runs.
+// Describes the training split alone. A checkpoint stores this text, because it also stores the
+// position in the training data, which is valid only for the same samples. The test split may
+// change between runs.
 std::string describe_training_samples(const DataSplits& data);
 
 // Returns the sizes from a text of describe_samples() or describe_training_samples(), without the
@@ -58,7 +58,7 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
 std::string describe_network(const Graph& graph);
 
 // Compares describe_network() of all tasks; every task calls this function. Throws UsageError
-// naming the first task with another network than rank 0; also throws PeerError.
+// naming the first task that has another network than rank 0. Also throws PeerError.
 void require_same_network(const Graph& graph, Membership& membership);
 
 // Throws UsageError unless the targets of the data are classes. what: the name of the command for
@@ -77,9 +77,9 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
 // is not for classes, or if the network exceeds what a checkpoint can store.
 Graph with_label_smoothing(Graph graph, const std::string& what, float label_smoothing);
 
-// Returns a network from which the user can write a network file. This is the result of
-// network_for_data(); if the targets are numbers, it is a network `model` that ends with the mean
-// squared error.
+// Returns a network as a template for a network file of the user. If the targets are classes, this
+// is the result of network_for_data(). If the targets are numbers, it is the network `model` with
+// the mean squared error as its loss.
 Graph network_template(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags = {});
 

@@ -10,9 +10,9 @@
 namespace syncopate {
 
 // Finds the devices of this task's replicas. If the flags give no device numbers, the task takes
-// the visible GPUs that the environment assigns to it, or else its share of the visible GPUs that
-// can run this build. Throws UnavailableError naming a GPU that is missing or cannot run this
-// build. Throws UsageError as check_delayed_workers() does.
+// the visible GPUs that the environment assigns to it. If the environment assigns none, it takes
+// its share of the visible GPUs that can run this build. Throws UnavailableError naming a GPU that
+// is missing or cannot run this build. Throws UsageError as check_delayed_workers() does.
 void find_devices(TrainOptions& options);
 
 // Divides GPUs that several tasks see among these tasks. Call it after the rendezvous and before a

@@ -1,6 +1,6 @@
-// A lower bound of the memory that a run takes, computed before any memory is allocated. With it
-// `train` refuses a network that cannot fit; otherwise the kernel would end the process without a
-// message, after minutes of paging.
+// A lower bound of the memory that a run takes, computed before any memory is allocated. By this
+// bound `train` refuses a network that cannot fit into the memory. Without this check the kernel
+// would end the process without a message, after minutes of paging.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct RunMemory {
   }
 };
 
-// Returns the memory that this process takes at least. options: have the lanes and the batch size
-// per replica that the run uses.
+// Returns the memory that this process takes at least. options: must have the number of lanes and
+// the batch size per replica that the run uses.
 RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 
 // The memory, in bytes, that a run may take.

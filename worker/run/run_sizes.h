@@ -26,9 +26,9 @@ int expected_replicas(const TrainOptions& options);
 // tasks. A pipeline counts as one worker.
 int count_workers(const TrainOptions& options);
 
-// Returns the number of samples per step over all replicas, and stores the largest share of a
-// replica in `strategy.batch_size_per_replica`. Throws UsageError for a batch that is larger than
-// the data set.
+// Returns the number of samples per step over all replicas, and stores in
+// `strategy.batch_size_per_replica` the largest number of these samples that one replica gets.
+// Throws UsageError for a batch that is larger than the data set.
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
@@ -55,10 +55,11 @@ int lanes_of(int cpus, int sharing) noexcept;
 int choose_lanes(const TrainOptions& options, const Membership* membership,
                  const CpuLimits& limits = cpu_limits());
 
-// Returns the CPUs and the memory that the input of this task may use if it tunes itself. The CPUs
-// are those of this task; the result also tells how many of them training uses, which are the lanes
-// of CPU replicas or one thread per GPU. The memory is an eighth of the free memory, divided among
-// the tasks of this host, and at most 1 GiB. options: have the lanes that choose_lanes() returned.
+// Returns the CPUs and the memory that the input of this task may use if it tunes itself.
+// Autotune::cpus is the number of CPUs of this task. Autotune::lanes is the number of threads that
+// train on these CPUs: the lanes of CPU replicas, or one thread per GPU. The memory is an eighth of
+// the free memory, divided among the tasks of this host, and at most 1 GiB. options: must have the
+// number of lanes that choose_lanes() returned.
 Autotune choose_autotune(const TrainOptions& options, const Membership* membership);
 
 // Returns the factor by which --learning-rate-scale multiplies --learning-rate. replicas: from

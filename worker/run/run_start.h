@@ -20,9 +20,9 @@
 
 namespace syncopate {
 
-// Returns the progress of a new run, at step 0. A checkpoint to resume is compared with this
-// progress. global_batch: samples per step of all synchronous replicas, or of each asynchronous
-// worker.
+// Returns the progress of a new run, at step 0. find_first_values() compares a checkpoint with it
+// to check that the checkpoint belongs to this run. global_batch: samples per step of all
+// synchronous replicas, or of each asynchronous worker.
 Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch);
 
@@ -44,8 +44,8 @@ struct FirstValues {
 FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
                               const Progress& fresh, const Snapshot& like);
 
-// Throws UsageError if `flags` has another head or normalization than the checkpoint, because its
-// weights were trained with both.
+// Throws UsageError if `flags` has another head or normalization than the checkpoint, because the
+// weights of the checkpoint are valid only with the head and the normalization of their training.
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags);
 
 struct RunStart {
@@ -55,8 +55,8 @@ struct RunStart {
   // Seconds that this process trained before a roll-back of the servers.
   double seconds_spent = 0.0;
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
-  // Reserves the file of --metrics and the folder of --tensorboard for an asynchronous job. Null in
-  // tasks other than the chief of such a job.
+  // In the chief of an asynchronous job: a writer that keeps other runs from writing to the file of
+  // --metrics and to the folder of --tensorboard. Null in other tasks and other jobs.
   std::unique_ptr<MetricsWriter> metrics{};
 };
 

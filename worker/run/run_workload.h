@@ -12,9 +12,9 @@ namespace syncopate {
 Workload named_workload(const TrainOptions& options);
 
 // Returns the workload of a program with --split and --label-smoothing applied. `own` and `options`
-// outlive the result. The functions of the result throw UsageError if the data are incomplete, have
-// the name of a data set of --data, or do not fit the network. They also throw what the program's
-// functions throw.
+// outlive the result. The functions of the result throw UsageError if the program's data are
+// incomplete, have the name of a data set of --data, or do not fit the network. They also throw
+// what the functions of `own` throw.
 Workload checked_workload(const Workload& own, const TrainOptions& options);
 
 }  // namespace syncopate

@@ -26,7 +26,7 @@ namespace syncopate {
 // Trains once: run() may be called once. One thread only.
 class TaskRun {
  public:
-  // The objects of the process that a run uses. All of them outlive the run.
+  // The objects of the process that a run uses. All these objects must outlive the run.
   struct Process {
     const Workload& workload;
     StopSignal& signals;

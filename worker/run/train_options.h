@@ -25,8 +25,8 @@
 
 namespace syncopate {
 
-// How the learning rate is scaled. The factor is 1 for kNone, global batch / reference batch for
-// kLinear, the square root of that ratio for kSqrt, and 1 / workers for kInverseWorkers.
+// The factor by which the learning rate is scaled: 1 for kNone, global batch / reference batch for
+// kLinear, sqrt(global batch / reference batch) for kSqrt, and 1 / workers for kInverseWorkers.
 enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
 constexpr auto named_values(LearningRateScale /*type*/) {
   return std::array{Named{"none", LearningRateScale::kNone},
@@ -36,8 +36,9 @@ constexpr auto named_values(LearningRateScale /*type*/) {
 }
 
 struct TrainOptions {
-  // The values of --model and --data. For a program with its own network and data, the names of
-  // both; they are empty until the task has opened the data and made the network.
+  // The values of --model and --data. For a program with its own network and data, these are the
+  // names of the network and of the data, and are empty until the task has made the network and
+  // opened the data.
   std::string model = "mnist-cnn";
   NetworkFlags network;  // changes of `model`: --head and --normalize
   std::string data = "digits";

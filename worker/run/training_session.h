@@ -24,8 +24,8 @@
 
 namespace syncopate {
 
-// The objects of a run, in the order of their construction. A failure is reported before they are
-// destroyed, because destroying the readers of a slow disk may take long.
+// The objects of a run, in the order of their construction. A failure is reported before these
+// objects are destroyed, because it may take long to destroy readers that wait for a slow disk.
 struct TrainingSession {
   DataSplits data;
   std::optional<Graph> graph;
@@ -40,8 +40,9 @@ struct TrainingSession {
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end
 
-  // Sets `at.rules`, the state of the evaluation rules, for a position to which the servers went
-  // back. The servers know the rules only if they assign evaluations to workers.
+  // Sets `at.rules`, the state of the evaluation rules at the position `at`, to which the servers
+  // went back. Does nothing if the servers assign evaluations to workers, because `at` then has the
+  // rules already.
   void roll_back_rules(ps::RunPosition& at);
 };
 

@@ -36,8 +36,8 @@ class AssignmentRunner {
   // FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
-  // Evaluates the deferred snapshots of this worker, unless the job was stopped. Call it when
-  // training has ended and another worker makes the final evaluation. Throws FileError.
+  // Evaluates the deferred snapshots of this worker, unless the job was stopped. Called when
+  // training has ended, by the workers that do not make the final evaluation. Throws FileError.
   void end(bool is_stopped, const std::function<bool()>& stop);
 
  private:
@@ -67,8 +67,8 @@ class AssignmentRunner {
   bool has_warned_ = false;
 };
 
-// Returns the newest checkpoint in --checkpoint-dir, which any worker may have written, for the
-// message of a divergence.
+// Returns the newest checkpoint in --checkpoint-dir, for the error message after a divergence. Any
+// worker may have written this checkpoint.
 std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options);
 
 }  // namespace syncopate

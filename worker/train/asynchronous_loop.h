@@ -49,16 +49,16 @@ struct AsynchronousRun {
   InputMeans input_means{};                 // the input of one worker
 };
 
-// Trains until the job has ended, or until `run.stop` of some task returns a request to stop.
-// `start`: the progress at which this task begins. The job, and not `options`, decides when
+// Trains until the job has ended, or until `run.stop` returns a request to stop on some task of the
+// job. `start`: the progress at which this task begins. The job, and not `options`, decides when
 // evaluations and checkpoints are due.
 //
 // The job assigns its last snapshot to one task (has_last_snapshot). The outcome of this task
 // describes the whole job and has `test`, or `checkpoint` if the job was stopped. The outcome of
-// any other task has the last progress and rates that the task received, but no position, test and
-// hash; it has `stopped_by` if this task was asked to stop. samples_per_second counts the samples
-// that the job trained from the first step of this task to the end. train_loss is the mean over the
-// steps of the job since this task began its last epoch.
+// any other task has the last progress and rates that the task received, but no position, `test`
+// and weights_hash. Its `stopped_by` is set if the task itself was asked to stop.
+// samples_per_second counts the samples that the job trained from the first step of this task to
+// the end. train_loss is the mean over the steps of the job since this task began its last epoch.
 //
 // Throws DivergenceError with the last step that this task knows. Throws FileError if a checkpoint
 // cannot be written. Throws PeerError.

@@ -25,8 +25,8 @@ struct ClassCounts {
   std::optional<double> precision() const;
   // The fraction of `samples` that is predicted correctly.
   std::optional<double> recall() const;
-  // Intersection over union: `correct` divided by the samples that have the class or are predicted
-  // as it.
+  // Intersection over union: `correct` divided by the number of samples that have the class or are
+  // predicted to have it.
   std::optional<double> iou() const;
 };
 
@@ -47,8 +47,8 @@ class ConfusionMatrix {
   // Adds `count` samples of class `target` that are predicted as class `predicted`.
   void add(std::int32_t target, std::int32_t predicted, std::int64_t count);
 
-  // Returns the counts that are not zero, by (target, predicted class). Memory grows with the
-  // number of samples and not with the square of the number of classes.
+  // Returns the counts above 0. The key of a count is the pair (true class, predicted class).
+  // Memory grows with the number of samples and not with the square of the number of classes.
   const std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>& counts() const noexcept {
     return counts_;
   }

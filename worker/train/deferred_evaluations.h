@@ -17,9 +17,9 @@
 
 namespace syncopate {
 
-// A file of snapshots, each with the step and time at which it was taken. One thread of one process
-// appends to the file. The same process reads the snapshots back, or another process does after the
-// first has ended. The file is locked while its process lives.
+// A file of snapshots, each with the step and time at which it was taken. One thread of one
+// process, the owner, appends to the file and reads the snapshots back. Another process can take
+// over the file after the owner has ended. The owner holds a lock on the file while it lives.
 class DeferredEvaluationFile {
  public:
   // These two functions create an empty file of snapshots. The kernel removes a nameless file when
@@ -36,8 +36,8 @@ class DeferredEvaluationFile {
   // Throws FileError if the file cannot be written, and leaves its contents unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
-  // A snapshot that still has to be evaluated. entries() returns them in the order of writing,
-  // without a record that a killed process left incomplete.
+  // A snapshot that still has to be evaluated. entries() returns the snapshots in the order in
+  // which they were written, without a snapshot that a killed process wrote only in part.
   struct Entry {
     EvalMetrics moment;
     std::uint64_t offset = 0;  // first byte of the record in the file
@@ -47,8 +47,8 @@ class DeferredEvaluationFile {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   // Reads the snapshot of an entry. Throws FileError.
   Snapshot read(const Entry& entry) const;
-  // Marks a snapshot of the file as evaluated, so that no process evaluates it again. Removes the
-  // file after the last snapshot.
+  // Marks a snapshot of the file as evaluated, so that no process evaluates the snapshot again.
+  // Removes the file when all snapshots are marked.
   void done(const Entry& entry);
   // Removes all entries, and deletes the file.
   void remove() noexcept;
@@ -80,9 +80,8 @@ struct DeferredEvaluationsOptions {
 // The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // If the folder does not belong to the run, checks that a file can be created in it, and throws
-  // FileError otherwise. The file of snapshots is created by add(), because most workers never
-  // store a snapshot.
+  // If the folder does not belong to the run, throws FileError unless a file can be created in the
+  // folder. The file of snapshots is created by add(), because most workers never store a snapshot.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run. Call it when a run starts at step 0.

@@ -1,5 +1,5 @@
 // Detects divergence, which means that values or losses are no longer finite, and makes the error
-// that ends the run. The training loops call it before they use or save the values.
+// that ends the run. The training loops make this check before they use or save the values.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ inline constexpr std::int64_t kMostCountedClasses = 256;
 // Returns the line "left out  2 bad test samples, first: a.png: ..."; empty if no sample is bad.
 std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 
-// A function that is called between steps and between batches. It returns the name of a signal to
-// stop that has arrived, or nullopt.
+// A function that is called between steps and between batches. If a signal that requests a stop has
+// arrived, returns the name of the signal; otherwise nullopt.
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
 // Returns the batch size of evaluations: `most`, or less if the values of all nodes for `most`
@@ -53,7 +53,7 @@ std::int64_t evaluation_batch(const Graph& graph, std::int64_t most);
 
 struct EvaluationOptions {
   // Samples per batch. `train` and `evaluate` use the same number, so that both add losses in the
-  // same order. Networks with large maps use fewer, see evaluation_batch().
+  // same order. For networks with large maps the number is smaller, see evaluation_batch().
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads, unless they are tuned
   Autotune autotune{};
@@ -74,14 +74,14 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Evaluates the batches of this part. Stores the sums over the samples of batch b, losses not
-  // divided, in sums[b]; does not change the elements of other parts' batches. `sums` has
-  // batches_of_all() elements. Ends early if `stop` returns true. on_progress counts the batches of
-  // this part; may be empty. Throws what the data set throws.
+  // Evaluates the batches of this part. Stores in sums[b] the sums over the samples of batch b; the
+  // losses are summed, not averaged. `sums` has batches_of_all() elements; elements for batches of
+  // other parts are not changed. Ends early if `stop` returns true. on_progress: called with the
+  // number of this part's batches that are done; may be empty. Throws what the data set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
-  // Evaluates all batches; this must be the only part. Returns nullopt if `stop` returned true;
-  // then this object cannot be used again. Throws what add_up() throws.
+  // Evaluates all batches; this object must be the only part. Returns nullopt if `stop` returned
+  // true; then this object cannot be used again. Throws what add_up() throws.
   std::optional<Evaluation> run(const std::function<bool()>& stop = {},
                                 const OnProgress& on_progress = {});
   // Returns the confusion matrix of the last run(); nullopt if none was counted.
@@ -102,7 +102,7 @@ class PartialEvaluator {
 
 // Adds the sums of all batches in batch order. The caller sets `seconds` of the result. loss: the
 // network's loss. confusion: the counts of all samples, if they were counted. Throws FileError if
-// all samples were bad, or more than the data set allows.
+// all samples were bad, or if more samples were bad than the data set allows.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
                   std::optional<ConfusionMatrix> confusion = {});
 
@@ -125,7 +125,8 @@ class Evaluator {
   const Graph& graph_;
   EvaluationOptions options_;
   const Dataset& dataset_;
-  // One per replica if moving averages are evaluated, else empty.
+  // The arenas with the moving averages, one per replica of this task; empty if moving averages are
+  // not evaluated.
   std::vector<std::unique_ptr<ParameterArena>> averages_;
   std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
   std::string_view stopped_by_;

@@ -28,8 +28,8 @@ struct StopAt {
   double value = 0.0;
 };
 
-// A rule that holds after `patience` consecutive evaluations, none of which was better than the
-// best by more than min_delta. Source: EarlyStopping and ReduceLROnPlateau of Keras.
+// A rule that holds when the last `patience` evaluations did not improve the best value of the
+// metric by more than min_delta. Source: EarlyStopping and ReduceLROnPlateau of Keras.
 struct Patience {
   Metric metric = Metric::kMeanLoss;
   int patience = 1;
@@ -45,8 +45,9 @@ struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  // Keep the best checkpoint. Evaluations are compared by the first of these metrics that exists:
-  // the metric of early_stop, the metric of stop_at, the mean IoU, the main metric of the loss.
+  // Keep the checkpoint of the best evaluation. Evaluations are compared by the metric of
+  // early_stop or, without this rule, by the metric of stop_at; without both rules by the mean IoU
+  // if the network has label maps, else by the main metric of the loss.
   bool keeps_best = false;
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
@@ -61,7 +62,7 @@ void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options
 StopAt parse_stop_at(std::string_view text);
 Patience parse_early_stop(std::string_view text);
 ReduceOnPlateau parse_reduce_on_plateau(std::string_view text);
-// These functions return the text that the parsers above turn back into the rule.
+// These functions return the text from which the parsers above make an equal rule.
 std::string to_text(const StopAt& rule);
 std::string to_text(const Patience& rule);
 std::string to_text(const ReduceOnPlateau& rule);
@@ -74,8 +75,8 @@ class EvaluationRules {
   EvaluationRules(const EvaluationRuleOptions& options, const std::vector<double>& state);
 
   bool any() const noexcept { return options_.any(); }
-  // Applies the rules to the evaluation after `step`. Returns notes for the user that say what
-  // follows. Does nothing if `step` is the step of the last call.
+  // Applies the rules to the evaluation after `step`. Returns notes for the user on the
+  // consequences, such as the end of training. Does nothing if `step` is the step of the last call.
   std::vector<std::string> judge(std::int64_t step, const Evaluation& evaluation);
 
   std::int64_t judged_step() const noexcept;  // step of the last evaluation; 0: none
@@ -89,13 +90,14 @@ class EvaluationRules {
   std::vector<double> state() const;
 
  private:
-  // The best value of a rule's metric, and the number of evaluations since then.
+  // The best value of a rule's metric so far, and the number of evaluations since the best value.
   struct Tracker {
-    // The Metric of `best`; -1: no value yet. If the rule has another metric, take() begins again.
+    // The Metric of `best` as a number; -1: no value yet. If the rule has another metric, take()
+    // forgets `best`.
     double metric = -1.0;
     double best = 0.0;
     double waited = 0.0;  // number of evaluations since the best evaluation
-    // Returns whether the value is the best so far.
+    // Adds an evaluation. Returns whether it improves `best` by more than the rule's min_delta.
     bool take(const Patience& rule, const Evaluation& evaluation);
   };
   // All members are of type double, so that state() can copy the object as a list of numbers.

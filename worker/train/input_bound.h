@@ -29,16 +29,17 @@ struct TaskInput {
   InputWait wait;
   InputMeans means;
 
-  // The members as numbers, for a gather over the tasks.
+  // Returns the members as numbers, in the form in which the tasks exchange them.
   static constexpr int kNumbers = 8;
   std::array<double, kNumbers> as_numbers() const;
 };
 
-// Returns the input of the task that waits for its input for the largest fraction of its step time.
-// gathered: as_numbers() of all tasks, in the order of tasks.
+// Returns the input of the task that spends the largest fraction of its step time waiting for its
+// input. gathered: the numbers of as_numbers() of all tasks, in the order of tasks.
 TaskInput longest_wait(std::span<const double> gathered);
 
-// Whether there were enough steps, and enough time in them, to judge whether they wait for input.
+// Whether there were enough steps, and the steps took enough time, to judge whether training waits
+// for its input.
 bool is_enough(const InputWait& wait);
 
 // Returns a line such as "input-bound: 41 % of the step waits for decode; 6 of 8 CPUs decode";

@@ -46,12 +46,13 @@ class JobMetrics {
 
   // Starts the clock for all rates in this worker's lines.
   void begin(const JobStatus& status, const OwnTimes& own);
-  // Called after each step of this worker. Writes and shows only when this worker reports for the
-  // job. A line of metrics is due when the job has passed a multiple of log_every_steps.
+  // Called after each step of this worker. Writes metrics and shows progress only if is_reporter,
+  // which means that this worker reports for the job now. A line of metrics is due when the job has
+  // passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // Called before this worker reports for the job without having called begin(), because it joined
-  // late or was restarted. Writes the "begin" line, which says when this worker's clock began. Does
-  // nothing after begin().
+  // Called when this worker begins to report for the job. Does nothing if begin() was called.
+  // Otherwise, for a worker that joined late or was restarted, writes the "begin" line, which says
+  // when this worker's clock began.
   void begin_as_reporter(const JobStatus& status);
   // Called when the job has ended with `status`: writes the line of the last steps and stops the
   // clock.
@@ -94,7 +95,7 @@ class JobMetrics {
 // strategy must outlive it.
 class WorkerTimes {
  public:
-  // Counts only the times of steps after the construction.
+  // The times count from the construction of this object.
   explicit WorkerTimes(Strategy& strategy);
 
   struct Totals {
@@ -104,7 +105,7 @@ class WorkerTimes {
     double input_wait_seconds = 0.0;
   };
   // Writes a line of metrics for each worker of the job; every task calls this function. Returns
-  // the largest fraction of time that any task waited for input.
+  // the fraction of time in which a task waited for input, for the task with the largest fraction.
   double write(const Totals& totals, MetricsWriter& metrics) const;
   // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;

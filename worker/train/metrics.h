@@ -22,8 +22,8 @@
 namespace syncopate {
 
 // The line {"event":"begin"}, written when training begins in a process. Several processes may
-// append to one file, and a process may be restarted. Later lines therefore repeat `began_at`,
-// which tells from which time their seconds count.
+// append to one file, and a process may be restarted. The later lines of a process therefore repeat
+// `began_at`, the time from which the seconds in these lines count.
 struct BeginMetrics {
   std::int64_t step = 0;     // updates applied before this process began
   std::int64_t samples = 0;  // samples trained before this process began
@@ -47,9 +47,9 @@ struct StepMetrics {
   double seconds = 0.0;  // training time since training began
   double samples_per_second = 0.0;
   double input_wait_fraction = 0.0;  // fraction of the time since the last line
-  // Seconds per step on the first replica of this task, as means since the last line. "Exposed" is
-  // time in which the replica waited for other replicas or added their gradients. "Hidden" is
-  // communication that ran while the replica computed.
+  // Seconds per step on the first replica of this task, as means over the steps since the last
+  // line. "Exposed" is time in which the replica waited for other replicas or added their
+  // gradients. "Hidden" is communication time in which the replica computed.
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
@@ -68,8 +68,8 @@ struct EvalMetrics {
   MetricValue test_metric = {};
   std::int64_t samples = 0;  // number of evaluated samples in the split
   double seconds = 0.0;      // duration of this evaluation
-  // True: the evaluation is of the validation split; the line then has "val_loss", and
-  // "val_accuracy" or another metric with this prefix.
+  // True: the evaluation is of the validation split. The names of loss and metric in the line then
+  // begin with "val_", such as "val_loss" and "val_accuracy".
   bool on_validation = false;
   // Samples trained before the evaluation began, and the training time until then. For synchronous
   // training this time excludes evaluations and checkpoints, because training pauses for them.
@@ -116,10 +116,9 @@ struct Summary {
   std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  // The time that this process spent in training steps, without evaluations, checkpoints and
-  // processes before --resume, while steps and samples count from the beginning of the run. In an
+  // The time that this process spent in training steps, without evaluations and checkpoints. In an
   // asynchronous job, the time from the first step to the end, because other workers train during
-  // an evaluation.
+  // an evaluation. Steps and samples, in contrast, also include earlier processes of a resumed run.
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
@@ -135,11 +134,13 @@ struct Summary {
   std::int64_t train_bad_samples = 0;
   std::int64_t test_bad_samples = 0;  // samples of the test split that are left out
   std::int64_t val_bad_samples = 0;
-  // Why the first bad sample could not be read, of the test split if it has any.
+  // Why the first bad sample could not be read. The sample is from the test split if this split has
+  // bad samples, otherwise from the validation split.
   std::string first_bad = {};
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  // For the task that waits longest; in an asynchronous job, for one worker.
+  // The fraction of time spent waiting for input, of the task that waits longest; in an
+  // asynchronous job, of one worker.
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // fraction of the time in steps
   // For each pipeline stage: the fraction of step time spent waiting for other stages.
@@ -148,8 +149,9 @@ struct Summary {
   std::optional<DeviceLoad> gpu;           // load of this task's GPUs, if the driver reports it
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
   std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
-  // Number of batches that a worker had pushed in part when it died. Another worker trained each of
-  // them again, so the values contain the pushed part twice. 0 for synchronous replicas.
+  // The number of batches whose gradients a worker had pushed only in part when it died. Another
+  // worker trained each of these batches again, so the values contain the pushed part twice. 0 for
+  // synchronous replicas.
   std::int64_t repeated_batches = 0;
 };
 
@@ -200,7 +202,7 @@ struct StepTotals {
   double mean_loss() const {
     return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
   }
-  // Returns the mean of the main metric over the samples. of: the loss of the network.
+  // Returns the mean of the main metric over the samples. of: the kind of the network's loss.
   MetricValue mean_metric(LossKind of) const {
     return {of, ratio(metric, static_cast<double>(samples))};
   }

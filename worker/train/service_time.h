@@ -1,5 +1,6 @@
 // Adds an artificial compute delay to each step (--service-time, --slow, --pause), to test a
-// strategy as on slow or uneven machines. The training thread sleeps while heartbeats go on.
+// strategy under the conditions of slow or uneven machines. The training thread sleeps during the
+// delay; heartbeats are still sent.
 #pragma once
 
 #include <chrono>
@@ -18,8 +19,7 @@ struct Slowness {
   double factor = 1.0;
 };
 
-// A pause of one worker. It is made in the worker's first step that begins at `at_seconds` or
-// later.
+// A pause of one worker. The worker pauses in its first step that begins at `at_seconds` or later.
 struct Pause {
   int worker = 0;
   double at_seconds = 0.0;  // seconds since training began
@@ -54,7 +54,7 @@ class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
   // Returns the delay of step `step`, which begins at `now`: the compute delay and the pauses that
-  // are due. Each pause is due once. Training begins with the first call.
+  // are due. Each pause is due once. The times of pauses count from the first call.
   std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
   // Sleeps for the delay that is due now.
   void spend(std::int64_t step);

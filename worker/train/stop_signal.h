@@ -35,7 +35,8 @@ class StopSignal {
 
   // Returns a descriptor for poll(2) that is readable while a signal is queued.
   int descriptor() const noexcept { return descriptor_.get(); }
-  // Returns the signal mask before construction, with which a child process is started.
+  // Returns the signal mask that this thread had before the construction. Child processes are
+  // started with this mask.
   const sigset_t& previous_mask() const noexcept { return previous_mask_; }
 
  private:

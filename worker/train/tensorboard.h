@@ -22,7 +22,7 @@ class EventFile {
  public:
   // has_others: other writers may have files in the folder. TensorBoard reads files in the order of
   // their names, which begin with a time, and does not return to an earlier file. This writer
-  // therefore begins a new file if another writer has a newer one.
+  // therefore begins a new file if another writer has a newer file than this writer.
   explicit EventFile(std::filesystem::path folder, bool has_others = false)
       : folder_(std::move(folder)), has_others_(has_others) {}
 
@@ -70,10 +70,10 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 // asynchronous workers. folder/validation and folder/test have loss and accuracy of evaluations,
 // and the picture of add_confusion_image(). Files are created when their first event is written. A
 // writer of role kOnly creates the file in folder/train at once, so that a folder that cannot be
-// written ends a run before it trains. It also claims the folder for its run, see claim_curves();
-// writers of the other roles share this claim from their first event on. A run that begins in a
-// folder with curves replaces their values from its first step on. Throws what EventFile::open()
-// and claim_curves() throw.
+// written ends a run before it trains. This writer also claims the folder for its run, see
+// claim_curves(). Writers of the other roles share the claim of their run from their first event
+// on. A run that begins in a folder with curves replaces their values from its first step on.
+// Throws what EventFile::open() and claim_curves() throw.
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 

@@ -32,8 +32,8 @@
 
 namespace syncopate {
 
-// When evaluations are made. The choice has no effect on synchronous replicas: they evaluate
-// together, and the time of training excludes evaluations.
+// When evaluations are made. The choice has no effect on synchronous replicas, because they
+// evaluate together and their training time excludes evaluations.
 enum class EvalWhen : std::uint8_t {
   kDue,  // during training when they are due, by a worker that pauses its own training
   kEnd,  // after training, from stored snapshots
@@ -47,7 +47,8 @@ struct TrainLoopOptions {
   std::optional<std::int64_t> total_steps;  // if given, it replaces total_epochs
   double max_seconds = 0.0;  // seconds of training after which the run is complete; 0: no limit
   std::int64_t eval_every_epochs = 1;
-  // 0: eval_every_epochs is used. If both are 0, the run never evaluates.
+  // Steps between evaluations; 0: eval_every_epochs is used. If both are 0, the run never
+  // evaluates.
   std::int64_t eval_every_steps = 0;
   EvalWhen eval_when = EvalWhen::kDue;
   EvaluationRuleOptions rules;
@@ -82,11 +83,12 @@ struct TrainingRun {
   // The test split, if `evaluator` reads a validation split; null: `evaluator` reads the test
   // split.
   const Dataset* final_test = nullptr;
-  // Receives the number of this task's steps after each step; null for a run of one task.
+  // After each step, the loop reports the number of the step to this object. Null for a run of one
+  // task.
   Membership* membership = nullptr;
   InputMeans input_means{};
-  // Receives RunPosition::rules by step, for a roll-back of the servers; null: there are no
-  // servers.
+  // The map in which the loop stores RunPosition::rules of each evaluated step, for a roll-back of
+  // the servers. Null if there are no servers.
   std::map<std::int64_t, std::vector<double>>* rules_by_step = nullptr;
 };
 
@@ -99,17 +101,19 @@ struct TrainOutcome {
   // Evaluation of the final weights on the test split; nullopt if the run was stopped or never
   // evaluates.
   std::optional<Evaluation> test;
-  // The same on the validation split; nullopt if there is none.
+  // Evaluation of the final weights on the validation split; nullopt if there is no such split, or
+  // if `test` is nullopt.
   std::optional<Evaluation> validation;
   // Number of bad training samples that were replaced by others, in the epoch that had the most.
   std::int64_t num_bad_in_epoch = 0;
   // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
   bool has_last_snapshot = false;
-  // The time in steps, without evaluations, checkpoints and earlier processes. In an asynchronous
-  // job, all time since the first step.
+  // The time that this process spent in steps, without evaluations and checkpoints. In an
+  // asynchronous job, all time since the first step of this process.
   double seconds = 0.0;
   double samples_per_second = 0.0;
-  // The mean loss over the part of the last epoch that this process trained; NaN without steps.
+  // The mean loss over the steps of the last epoch that ran in this process, not before a resume;
+  // NaN if there were none.
   double train_loss = 0.0;
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // fraction of `seconds`
@@ -128,8 +132,8 @@ struct TrainOutcome {
 double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch);
 
-// Returns the number of batches that are left from `progress` to the end of the run; 0 or less if
-// the run is complete.
+// Returns the number of global batches that are left to train from `progress` to the end of the
+// run; 0 or less if the run is complete.
 std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
                              std::int64_t dataset_size, std::int64_t global_batch);
 

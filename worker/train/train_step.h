@@ -16,9 +16,9 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
                         const ps::StopCounts& stops = {});
 
 // Runs this task's part of a step: calls replica_step for each local replica with its share of the
-// batch. stops: the numbers of requests to stop that reached this task, by kind. delays: the
-// compute delays, one per local replica, or empty. Returns the sum of the reports of all
-// synchronous replicas. Throws what replicas and the input throw.
+// batch. stops: for each kind of request to stop, how many reached this task. delays: the compute
+// delays of the local replicas, one element per replica; empty for no delays. Returns the sum of
+// the reports of all synchronous replicas. Throws what replicas and the input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops = {}, std::span<StepDelays> delays = {});
 

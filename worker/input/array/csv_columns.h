@@ -36,7 +36,7 @@ struct CsvColumns {
 // Chooses the columns of a table to train on. Appends to `notes` what the user should know about
 // the choice. Throws FileError if there are too few columns. Throws UsageError if the options name
 // a column that the table does not have, if several columns of the header may be the labels, or if
-// the line may be a header of numbers or a sample.
+// it is unclear whether the line is a header of numbers or a sample.
 CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& options,
                               std::vector<std::string>& notes);
 
@@ -44,18 +44,18 @@ CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& option
 // targets.
 bool means_label(std::string_view column_name);
 
-// Throws UsageError because the line may be a header of numbers or a sample. what_it_does: why the
-// line may be a header, such as "counts the columns". names: the column names of the table on which
-// the network was trained; may be empty.
+// Throws UsageError because it is unclear whether the line is a header of numbers or a sample.
+// what_it_does: why the line may be a header, for the message, such as "counts the columns". names:
+// the column names of the table on which the network was trained; may be empty.
 [[noreturn]] void refuse_first_line(const FirstCsvLine& line, std::string_view what_it_does,
                                     const std::vector<std::string>& names);
 
-// Returns the columns of a table from which a network predicts. If the table has a header, they are
-// found by the names in `trained`. Without a header, they have the same indices as in training if
-// the table has as many columns as in training; if the table has as many columns as there are
-// features, all columns are features. A first line with numbers in the feature columns is taken for
-// a header only if it has the names of training. Throws UsageError if the columns cannot be found,
-// or if the line may be a header of numbers or a sample.
+// Returns the columns of a table from which a network predicts. If the table has a header, the
+// columns are found by the names in `trained`. A table without a header must have as many columns
+// as the training table (the columns then have the same indices) or as many as there are features
+// (all columns are then features). A first line with numbers in the feature columns is taken for a
+// header only if it has the column names of the training table. Throws UsageError if the columns
+// cannot be found, or if it is unclear whether the line is a header of numbers or a sample.
 CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained);
 
 // Returns the header that a table of `count` columns should have for a network that was trained on

@@ -24,8 +24,8 @@ class CsvLines {
            std::function<void(std::int64_t bytes)> on_progress);
 
   // Returns the next line without its line end; nullopt at the end of the data. The result is valid
-  // until the next call. Throws FileError for a line without an end, for line ends of both kinds,
-  // for UTF-16, and for a file that is not text.
+  // until the next call. Throws FileError for a line of more than 64 MB, for a file with both CR
+  // and LF as line ends, for UTF-16, and for a file that is not text.
   std::optional<std::string_view> next();
   // Whether lines end with CR, which shell commands do not treat as a line end.
   bool end_in_cr() const noexcept { return end_of_line_ == '\r'; }
@@ -46,9 +46,11 @@ class CsvLines {
   std::string text_;  // text that was read; text that was not returned yet starts at begin_
   std::size_t begin_ = 0;
   bool at_end_ = false;
-  // Number of the latest line; if a quoted field has line ends, of its first line.
+  // The number of the line that next() returned last. If quoted fields have line ends, this is the
+  // number of the first of its lines in the file.
   std::int64_t number_ = 0;
-  // Number of all lines that were returned, including lines inside quoted fields.
+  // The number of lines of the file that next() has returned so far, including line ends inside
+  // quoted fields.
   std::int64_t num_lines_ = 0;
   std::int64_t bytes_ = 0;
   std::int64_t reported_ = 0;
@@ -61,8 +63,8 @@ class CsvSplitter {
   explicit CsvSplitter(std::string path) : path_(std::move(path)) {}  // for messages
 
   // Returns the fields of a line, which are valid until the next call and as long as `line`.
-  // number: the number of the line. Throws FileError naming path and line if the quotes of a field
-  // are damaged.
+  // number: the number of the line. Throws FileError naming path and line if a quoted field does
+  // not end or has text behind its closing quote.
   const std::vector<std::string_view>& split(std::string_view line, std::int64_t number);
 
  private:

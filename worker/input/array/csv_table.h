@@ -1,6 +1,6 @@
-// Reads a text file with one sample per line, which has numbers separated by commas. The targets
-// are a column of class labels, or one or more columns of numbers. Used by csv:FILE and by
-// predictions from such files.
+// Reads a text file with one sample per line, as numbers separated by commas. The targets are a
+// column of class labels, or one or more columns of numbers. Used by csv:FILE and by predictions
+// from such files.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct CsvTable {
 struct CsvOptions {
   // The column of labels, as its name in the header or its number from 1; empty: the last column.
   std::string label_column = {};
-  // The columns of targets that are numbers, as names or numbers, in the order of the target;
-  // empty: the targets are classes.
+  // The columns of the targets if the targets are numbers, given by name or by number from 1; the
+  // target vector has their values in this order. Empty: the targets are classes.
   std::vector<std::string> target_columns = {};
   // Called from time to time with the number of unpacked bytes read so far; may be empty.
   std::function<void(std::int64_t bytes)> on_progress = {};

@@ -25,7 +25,8 @@ inline constexpr std::size_t kNpyStartBytes = 12 + 10000;
 // Parses a header. start: the first kNpyStartBytes of the file, or the whole file if it is shorter.
 // path: the path of the file, for messages. Throws FileError naming path and byte if the file is
 // not a .npy file, its header is damaged, its elements are not numbers or are big-endian, or it is
-// in Fortran order. If NumPy can convert the array, the message has the line of Python that does.
+// in Fortran order. If NumPy can convert the array to a supported form, the message has the line of
+// Python that converts it.
 NpyHeader parse_npy_header(std::span<const std::uint8_t> start, const std::string& path);
 
 // Returns the number of bytes of all elements. Throws FileError unless a file of `file_bytes` bytes

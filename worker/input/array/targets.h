@@ -26,8 +26,8 @@ struct Targets {
   std::int32_t label(std::int64_t index) const;
   // Copies the target of a sample, i32 or f32, to `target`.
   void read(std::int64_t index, std::span<std::byte> target) const;
-  // Returns a hash of a sample's numbers, or 0 if the targets are classes; callers compare classes
-  // separately.
+  // Returns a hash of the numbers of a sample's target. Returns 0 if the targets are classes, which
+  // callers compare by label().
   std::uint64_t fingerprint(std::int64_t index) const;
   // Returns the spec of samples with one input of this shape and type, and these targets.
   SampleSpec spec_of(Shape sample_shape, DType dtype, int num_classes) const;

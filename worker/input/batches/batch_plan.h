@@ -35,13 +35,14 @@ class UntrainedSamples {
 };
 
 // A batch of one epoch. A plan numbers the samples of an epoch by their index in the epoch's order.
-// In an epoch that was begun before the plan started, skipped samples get other numbers: the
-// numbers directly below the first sample that was not begun. BatchPlan::range_at() converts these
-// numbers to indices.
+// In an epoch that was begun before the plan started, some earlier samples were skipped. Their
+// numbers are directly below the index of the first sample that earlier steps did not reach, or
+// below the size of the data set if the steps reached all samples. BatchPlan::range_at() converts
+// these numbers to indices.
 struct PlannedBatch {
   ps::DataPosition position;  // where the global batch starts
   std::int64_t epoch = 0;     // epoch of the samples; for skipped samples lower than position.epoch
-  // The share of the task has the samples with numbers in [begin, end).
+  // The samples of this task's share of the global batch are numbered from `begin` to `end` - 1.
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t global_count = 0;  // samples of the step over all shards
@@ -53,20 +54,21 @@ class BatchPlan {
   // Makes a plan. Throws UsageError for options and positions that make_batch_source() refuses.
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
-  // Returns batch number `sequence`, counted from 0 at the start position; the sequence of epochs
-  // is endless. The share follows from strategies/input_shard.h. Allocates memory only while
-  // skipped ranges are left.
+  // Returns batch number `sequence`, counted from 0 at the start position; there is no last batch,
+  // because epochs follow one another without end. The share follows from strategies/input_shard.h.
+  // Allocates memory only while skipped ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
-  // Returns the samples of a batch from number `i` up to the first gap between their indices or the
-  // end of the batch, as a range of the epoch's order. i in [planned.begin, planned.end).
+  // Returns the samples of a batch that begin with number `i` and have consecutive indices in the
+  // epoch's order, as a range of this order. The range ends at the first gap or at the end of the
+  // batch. i in [planned.begin, planned.end).
   ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
   // Returns the number of batches from the start position to the end of all epochs below `epoch`.
   std::int64_t batches_before(std::int64_t epoch) const noexcept;
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
-  // Returns the most samples that the share of this task can have. In a short batch the share of a
-  // late replica may be larger than in a whole batch: the last of 4 replicas gets 1 of 10 samples,
-  // but 2 of 8 samples.
+  // Returns the most samples that the share of this task can have. In a short batch the share of
+  // one of the last replicas may be larger than in a whole batch: the last of 4 replicas gets 1 of
+  // 10 samples, but 2 of 8 samples.
   std::int64_t most_samples() const noexcept;
 
  private:

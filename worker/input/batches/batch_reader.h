@@ -30,8 +30,8 @@ class EpochOrder {
   EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle);
 
   // Returns the permutation of 0 .. dataset_size - 1; null for the order 0, 1, 2, ... The first
-  // call for an epoch computes the permutation (about 1 ms for 60,000 samples) while other callers
-  // wait.
+  // call for an epoch computes the permutation, which takes about 1 ms for 60,000 samples; other
+  // callers wait.
   std::shared_ptr<const std::vector<std::uint32_t>> of_epoch(std::int64_t epoch) const;
 
  private:
@@ -71,14 +71,14 @@ class BatchReader {
   std::int64_t batch_bytes() const;
   // Makes a slot with memory for the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Makes the slots of a ring. Only the slots that the ring uses from the beginning have memory.
-  // Throws OutOfMemoryError.
+  // Makes the slots of a ring. Memory is allocated only for the slots that the ring uses before it
+  // is tuned. Throws OutOfMemoryError.
   std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
   // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
   BatchSlot& with_memory(BatchSlot& slot) const;
   // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
-  // Reads the given samples into `slot`. Their number is at most most_samples() of the plan.
+  // Reads the given samples, at most most_samples() of the plan, into `slot`.
   void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:
@@ -88,8 +88,8 @@ class BatchReader {
   std::int64_t read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
   // Reads those tensors of a sample that the task uses: the inputs, the target or both.
   void read_parts(std::int64_t index, const Draw& draw, const SampleView& sample) const;
-  // Reads sample `index`. If it is bad, reads the good sample that replaces it, or nothing if bad
-  // samples are left out, and returns false.
+  // Reads sample `index` and returns true. If the sample is bad, returns false, after reading the
+  // good sample that replaces it unless bad samples are left out.
   bool read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const;
   // Shortens the batch to the samples that were read.
   static void shorten(BatchSlot& slot, std::int64_t count);

@@ -27,8 +27,8 @@ struct BatchRingOptions {
   InputTunerOptions input;
   ReaderTrace trace;
 
-  // Returns the number of slots that the ring may use: `held`, plus the most batches that are
-  // prepared ahead.
+  // Returns the number of slots that the ring may use: `held` plus the largest number of batches
+  // that may be prepared ahead.
   std::size_t num_slots() const noexcept;
 };
 
@@ -56,9 +56,9 @@ class BatchRing {
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
-  // Returns the slot of the next batch. This slot and the slot of the previous call stay unchanged
-  // until the next call. Throws what `wait` or `fill` threw for this batch, and throws it again on
-  // every later call.
+  // Returns the slot of the next batch. This slot and the slot that the previous call returned stay
+  // unchanged until take() is called again. Throws what `wait` or `fill` threw for this batch, and
+  // throws it again on every later call.
   std::size_t take();
   // Returns how long take() has waited so far.
   std::chrono::nanoseconds waited() const noexcept { return waited_; }
@@ -66,8 +66,8 @@ class BatchRing {
   int ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
   // Returns how many readers fill batches now. Only the consumer's thread may call this.
   int readers() const noexcept { return active_; }
-  // Returns the most readers that a fixed number of batches ahead allows; 0 if the number of
-  // batches is tuned.
+  // Returns the largest number of readers that can be busy if the number of batches prepared ahead
+  // is fixed; 0 if this number is tuned.
   int most_readers() const noexcept { return most_readers_; }
 
  private:

@@ -23,7 +23,8 @@ struct ReaderTrace {
   std::string name = "reader";
 };
 
-// What a batch source may tune while it runs (input_tuner.h), and its budget.
+// What a batch source may tune while it runs (input_tuner.h), and the CPUs and the memory that it
+// may use.
 struct Autotune {
   bool threads = false;  // true: the number of readers is tuned; InputOptions::threads is not used
   // True: the number of batches ahead is tuned; InputOptions::prefetch is not used.
@@ -32,7 +33,8 @@ struct Autotune {
   int lanes = 0;                                    // compute threads of the consumer
   std::int64_t most_bytes = std::int64_t{1} << 30;  // memory for all batches of the source
 
-  // Returns the budget of each of `sources` batch sources that share this budget.
+  // Returns the CPUs and the memory for each of `sources` batch sources that share those of this
+  // object.
   Autotune share(int sources) const;
 };
 
@@ -41,8 +43,8 @@ struct InputOptions {
   std::uint64_t seed = 1;
   bool shuffle = true;
   bool drop_remainder = true;  // false: the last batch of an epoch may be short; true in training
-  // How a sample is skipped that cannot be read. True: it is left out, and its batch is shorter.
-  // False: the good sample with the next higher number replaces it.
+  // What happens to a sample that cannot be read but may be skipped. True: the sample is left out,
+  // and its batch is shorter. False: the good sample with the next higher number replaces it.
   bool leaves_out_bad = false;
   Augment augment = Augment::kNone;
   int threads = 1;   // number of reader threads
@@ -68,11 +70,12 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Returns the next batch, with the inputs, the target and the keys (make_key()) of N samples, in
-  // the shapes and dtypes of the data set. N is the share of this shard, which is smaller in the
-  // short last batch of an epoch and may be 0. loss_divisor is the global sample count of this
-  // step. The memory is reused: the batch stays valid until the second call after this one. It is
-  // returned by reference, because a copy of its shapes would cost two allocations per step. Throws
-  // what the data set throws for a sample of the batch, and throws it again on every later call.
+  // the shapes and dtypes of the data set. N is the number of samples in this task's share of the
+  // global batch (InputOptions::shard). It is smaller in the short last batch of an epoch and may
+  // be 0. loss_divisor is the number of samples of the global batch. The memory is reused: the
+  // batch stays valid until the second call after this one. The batch is returned by reference,
+  // because a copy of its shapes would cost two allocations per step. Throws what the data set
+  // throws for a sample of the batch, and throws it again on every later call.
   virtual const Batch& next() = 0;
   // Returns the position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;

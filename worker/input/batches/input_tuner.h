@@ -20,7 +20,8 @@ struct InputTunerOptions {
   int most_readers = 1;
   int most_ahead = 2;  // largest `ahead` that the memory budget allows
   int cpus = 1;        // CPUs that the readers and the consumer share
-  // Compute threads of the consumer, which sleep while the consumer waits for a batch.
+  // The number of compute threads of the consumer. These threads sleep while the consumer waits for
+  // a batch.
   int lanes = 0;
 
   bool is_on() const noexcept { return tunes_readers || tunes_ahead; }
@@ -32,7 +33,7 @@ class RecentCost {
   // Adds a value. If the last few values are far from the older values, the cost has changed, and
   // the older values are dropped.
   void add(double seconds);
-  // Like add(), but leaves out values that are far above the mean, unless several of them are
+  // Like add(), but leaves out a value that is far above the mean, unless several such values are
   // consecutive. Returns whether the value was added.
   bool add_unless_pause(double seconds);
 
@@ -52,7 +53,8 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  // Number of values to wait for until the values measured during a change are dropped.
+  // After a change of the cost, the number of values to wait for until only the newest values are
+  // kept, without the values that were measured during the change; otherwise 0.
   int settling_ = 0;
   int pauses_ = 0;  // number of consecutive values that were left out
 };

@@ -24,15 +24,16 @@ struct LeaseSource {
   // May block. Reader threads call it one at a time, and not again after it returned nullopt or
   // threw.
   std::function<std::optional<ps::SampleRange>()> next_lease;
-  // Makes a waiting call of next_lease() return, and later calls return at once. Called once, when
-  // the source is destroyed.
+  // Makes the call of next_lease() that is waiting now return, and makes later calls return at
+  // once. Called once, when the source is destroyed.
   std::function<void()> stop;
 };
 
 struct LeasedInputOptions {
   // The options of the input. `batch_size` is the largest number of samples of a lease. `prefetch`
-  // is the number of leases that are taken ahead of the requested lease; with Autotune this is one
-  // per reader and one more. `drop_remainder` and `shard` are not used.
+  // is the number of leases that are taken ahead of the lease that the caller requests. If Autotune
+  // tunes the input, this number is the number of readers plus one. `drop_remainder` and `shard`
+  // are not used.
   InputOptions input;
   // The loss_divisor of a batch is this factor times its number of samples. The factor is above 1
   // if an update sums the gradients of several batches.
@@ -50,12 +51,12 @@ class LeasedBatchSource final : public BatchSource {
   // what next_lease() threw, and throws it again on every later call. Throws UsageError for a lease
   // that does not fit the data set.
   const ps::SampleRange* upcoming();
-  // Returns the next batch; must not be called once upcoming() has returned null. Throws what
+  // Returns the next batch. Must not be called after upcoming() has returned null. Throws what
   // upcoming() and the data set throw.
   const Batch& next() override;
-  // Returns the start of the next batch if upcoming() was called for it; otherwise the end of the
-  // last batch. The position does not include batches of other workers; the job keeps track of all
-  // leased samples.
+  // Returns the position at which the next batch starts if upcoming() was called for this batch;
+  // otherwise the position at which the last batch ended. The position does not include batches of
+  // other workers; the job keeps track of all leased samples.
   ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   // Returns the counters; wait_seconds includes waiting for samples, but not for leases.

@@ -1,5 +1,6 @@
-// Decodes a JPEG or PNG file into pixels of a given size. Only the needed part is decoded, at the
-// smallest scale that suffices; then it is resized, turned upright and mirrored.
+// Decodes a JPEG or PNG file into pixels of a given size. Only the part of the picture that is
+// needed is decoded, at the smallest scale that suffices for the result. Then this part is resized,
+// turned upright and mirrored.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,8 @@ class PictureDataset : public Dataset {
  public:
   const SampleSpec& spec() const noexcept final { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const final;
-  // Includes the EXIF option, because it changes the pixels of the same stored bytes.
+  // The hash includes the option --exif, because with this option the same stored bytes give other
+  // pixels.
   std::uint64_t fingerprint(std::int64_t index) const final;
   BadSamples* bad_samples() const noexcept final { return bad_.get(); }
   std::optional<StoredPicture> stored_picture(std::int64_t index) const final {
@@ -44,7 +45,7 @@ class PictureDataset : public Dataset {
  private:
   // Returns the stored bytes of a picture. Any thread. Throws FileError.
   virtual StoredPicture load(std::int64_t index) const = 0;
-  // Returns a number that changes if the stored bytes change, without reading the bytes.
+  // Returns a number that changes if the stored bytes of a picture change. Does not read the bytes.
   virtual std::uint64_t stamp(std::int64_t index) const = 0;
 
   // Decodes the whole picture if `part` is null, else the random part that `part` selects.
@@ -56,8 +57,8 @@ class PictureDataset : public Dataset {
   PictureCache cache_;
 };
 
-// Sets the members that are the same for all data sets of pictures, such as ImageNet's mean and
-// deviation, which published weights for pictures usually expect.
+// Sets the members of `splits` that are the same for all data sets of pictures, such as `mean` and
+// `stddev`. These get ImageNet's values, which published weights for pictures usually expect.
 void describe_pictures(DataSplits& splits);
 
 }  // namespace syncopate

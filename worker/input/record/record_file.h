@@ -31,7 +31,8 @@ struct RecordPlace {
   friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
 };
 
-// Size and time of a file, by which a file is recognised as unchanged since it was indexed.
+// The size and the time of a file. A file with the same stamp as when it was indexed is taken to be
+// unchanged.
 struct FileStamp {
   std::int64_t size_bytes = 0;
   std::int64_t modified = 0;  // nanoseconds since 1970
@@ -96,8 +97,8 @@ class RecordFile {
   FileId id_;
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
-  // The unpacked bytes in blocks; all but the last have kBlockBytes. A single growing block would
-  // have to be copied, and would take twice its size during the copy.
+  // The unpacked bytes in blocks of kBlockBytes; the last block may be shorter. A single growing
+  // block would have to be copied, and would take twice its size during the copy.
   std::vector<std::vector<std::uint8_t>> blocks_;
 };
 

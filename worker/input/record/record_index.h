@@ -41,11 +41,12 @@ using RecordValue = std::function<std::int64_t(const RecordFile& file, const Rec
 struct IndexOptions {
   std::filesystem::path cache_dir;  // empty: indexes are not stored
   bool can_keep = true;             // false: cache_dir cannot be written, and a warning was logged
-  // Text that identifies `value`, such as the name of the feature that has the class. A stored
-  // index with another key is not used.
+  // A text that identifies the function `value`, such as the name of the feature that has the
+  // class. A stored index with another key is not used.
   std::string value_key;
   RecordValue value;
-  // Called with the number of bytes that are indexed and of all bytes; may be empty.
+  // Called from time to time during indexing; may be empty. done: the number of bytes indexed so
+  // far. total: the number of all bytes.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress{};
   // How long to wait for another process that writes indexes into this folder.
   std::chrono::milliseconds wait = std::chrono::minutes(30);

@@ -29,8 +29,8 @@ struct SampleFeatures {
   FeatureName image;
   FeatureName label;
 };
-// Returns the features that the flags name. image, label: the names of features that the flags do
-// not name.
+// Returns the features that the flags name. image, label: the name of the feature that is used if
+// the flags do not name the image or the class.
 SampleFeatures features_of(const RecordFields& fields, std::string_view image,
                            std::string_view label);
 
@@ -64,7 +64,7 @@ IndexOptions index_of_classes(const DataOptions& options, const FeatureName& lab
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value);
 
 // Throws FileError if a record is damaged. The error describes the first damaged record, and says
-// if all records are damaged. may_be_damaged: throw only if all records are damaged.
+// whether all records are damaged. may_be_damaged: if true, throws only if all records are damaged.
 void require_intact(const RecordShards& shards, bool may_be_damaged = false);
 // Logs a warning naming the first file without records, if there is such a file.
 void warn_about_empty_files(const RecordShards& shards);

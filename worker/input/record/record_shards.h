@@ -34,7 +34,7 @@ class RecordShards {
   std::vector<std::byte> read(std::int64_t index) const;
   // Returns "PATH: record at byte N", for messages.
   std::string describe(std::int64_t index) const;
-  // Returns a number that changes if the record changes, without reading the record.
+  // Returns a number that changes if the bytes of a record change. Does not read the record.
   std::uint64_t stamp(std::int64_t index) const;
   // Returns a number from 0 to `below` - 1, by a hash of the file's name and the record's number in
   // the file. The number does not depend on the folder of the file.
@@ -50,7 +50,8 @@ class RecordShards {
 
   std::vector<std::unique_ptr<RecordFile>> files_;
   std::vector<RecordIndex> indexes_;
-  // Number of the first record of each file, then the number of all records.
+  // The number of the first record of each file. The last element, behind these numbers, is the
+  // number of all records.
   std::vector<std::int64_t> starts_;
 };
 

@@ -12,8 +12,8 @@ namespace syncopate {
 
 // Throws UsageError, "--data NAME: FOLDER: 3 of 8 shards are there; the first that is missing is
 // FILE; ADVICE", if the names of the files imply more files than there are. is_wanted: returns
-// whether a missing file, given by its path, should have been among the files. Ignores files
-// without a number of shards in their name.
+// whether the file at a path should be among `files`; only such files are reported as missing.
+// Ignores files without a number of shards in their name.
 void require_all_shards(std::string_view data_name, std::span<const std::filesystem::path> files,
                         const std::function<bool(const std::string& path)>& is_wanted,
                         std::string_view advice);

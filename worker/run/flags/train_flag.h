@@ -28,13 +28,13 @@ struct InComparison {
   };
   Use use = kTrains;
   std::string_view advice = "";  // what the user should do instead, for the message
-  // For kRealOnly: whether the value in `options` is refused with the virtual clock in a run of
-  // `workers` workers. Null: every value is refused.
+  // For kRealOnly: returns whether the flag's value in `options` is refused under the virtual clock
+  // in a run with `workers` workers. Null: every value is refused.
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
 };
 
 // The value of a flag as it is written on the command line; nullopt if the options have no value
-// for it.
+// for the flag.
 using FlagText = std::optional<std::string>;
 
 struct TrainFlag {
@@ -81,11 +81,11 @@ const TrainFlag* find_train_flag(std::string_view name);
 
 inline constexpr int kMostMicroBatches = 65536;  // largest value of --accumulate
 
-// Conditions that flags of several groups have.
+// Conditions that are used in several groups of the table.
 bool writes_checkpoints(const TrainOptions& options);
 inline constexpr TrainFlag::Need kCheckpointDir = {writes_checkpoints, "--checkpoint-dir DIR"};
 inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy parameter-server"};
-// Whether tasks send gradients or values to each other.
+// Whether the tasks of the job send gradients or values to each other.
 bool has_links(const TrainOptions& options);
 
 // The groups of the table, in data_rows.cc, strategy_rows.cc, schedule_rows.cc and output_rows.cc.
