@@ -35,8 +35,8 @@ struct CompileOptions {
   // being copied to the arena.
   bool updates_on_device = false;
   // Sums the gradients of each bucket over all replicas on their devices; used only with
-  // updates_on_device. The CUDA module that compiles the graph also makes this collective. Null:
-  // there is one replica.
+  // updates_on_device. Made by the CUDA module (join_on_one_gpu(), join_by_nccl()). Null: there is
+  // one replica.
   DeviceCollective* device_collective = nullptr;
 };
 
@@ -53,9 +53,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // Returns what the results of a model depend on besides its inputs: the device, the instruction
-  // set, the number of threads and library versions. Example: "cpu, x86-64-v4, 2 lanes, oneDNN
-  // 2.6.3".
+  // Returns a text with the facts, other than the inputs of a model, that the bits of its results
+  // depend on: the device, the instruction set, the number of threads and library versions.
+  // Example: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
   // Compiles the graph for this device. The models of one replica share arena and state. Backend,

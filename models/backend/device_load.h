@@ -9,7 +9,7 @@ namespace syncopate {
 
 struct DeviceLoad {
   double utilisation = 0.0;  // fraction of the time in which a kernel ran, mean over devices
-  // The memory in use by all processes, on the device where it is the most.
+  // The memory in use by all processes, on the device with the most memory in use.
   std::int64_t memory_bytes = 0;
   double watts = 0.0;  // power of all devices together, mean over time
 };
@@ -18,7 +18,7 @@ struct DeviceLoad {
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Returns the GPUs' load since this object was made, or nullopt before the first sample.
+  // Returns the GPUs' load over the life of this object, or nullopt before the first sample.
   virtual std::optional<DeviceLoad> load() const = 0;
 };
 

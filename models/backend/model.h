@@ -26,8 +26,8 @@ struct Batch {
   // numbers, f32 [N, K].
   Tensor target;
   std::int64_t num_samples = 0;  // N; may be 0
-  // The sum of the sample losses is divided by this number: in synchronous training, the samples of
-  // all replicas in the step.
+  // The sum of the sample losses is divided by this number. In synchronous training, it is the
+  // number of samples of all replicas in the step.
   std::int64_t loss_divisor = 0;
   // The number of samples that could not be read. Training replaces them by other samples; an
   // evaluation leaves them out.
@@ -87,7 +87,8 @@ class Model {
 
   virtual std::int64_t batch_size() const noexcept = 0;
   // Starts the forward pass of a batch of 0 to batch_size() samples. The device may still compute
-  // when this function returns, so the batch must stay valid until scores(). Throws ShapeError.
+  // when this function returns, so the batch must stay valid until scores() has returned. Throws
+  // ShapeError.
   virtual void start_forward(const Batch& batch, const ValuesHook& before_use) = 0;
   // Returns the results of the last forward pass. Does not wait for a later backward pass.
   virtual Scores scores() = 0;
@@ -96,21 +97,23 @@ class Model {
     return scores();
   }
   // Runs the backward pass of the last forward pass. Overwrites all gradients of the arena with the
-  // gradients of its loss, plus the gradients kept by accumulate(). The model must have been
-  // compiled for Mode::kTrain.
+  // gradients of this pass's loss, plus the gradients kept by accumulate(). The model must have
+  // been compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
   // Runs the backward pass of a micro-batch that is not the last one of its step. The gradients are
-  // kept, and the next backward() adds them to its own. No bucket of the arena becomes complete.
+  // kept, and the next backward() adds them to the gradients that it computes. No bucket of the
+  // arena becomes complete here.
   virtual void accumulate() = 0;
-  // If the model computes on several threads at a time, records its passes in separate rows from
-  // now on and returns true. Otherwise returns false, and the caller records them.
+  // If the model computes on several threads at a time, it records its passes in the trace from now
+  // on, in rows of its own, and returns true. Otherwise returns false; the caller then records the
+  // passes.
   virtual bool record_passes(Trace& /*trace*/) { return false; }
   // Profiles a training step of this batch: runs it group by group, without an update, and returns
   // the device's time of each group, in the order of the forward pass. Returns an empty vector if
   // the device has no clock of its own. Gradients and running statistics change as in a step.
   virtual std::vector<GroupTime> time_groups(const Batch& /*batch*/) { return {}; }
-  // Returns the logits of the last forward pass, for predictions: f32 on the host, one
-  // Graph::logits_shape() per sample.
+  // Returns the logits of the last forward pass, for predictions: f32 on the host, of shape
+  // Graph::logits_shape() for each sample.
   virtual Tensor logits() const = 0;
   // Copies the logits of the last forward pass to `into`, without an allocation.
   virtual void copy_logits(std::span<float> into) const;

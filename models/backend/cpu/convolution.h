@@ -9,8 +9,8 @@
 
 namespace syncopate {
 
-// The formats of the maps x and y. kBlocked: in blocks of channels, except that x may be planar.
-// kPlain: [N, H, W, C].
+// The formats of a convolution's input x and output y. kBlocked: [N, ceil(C / B), H, W, B] with B
+// channels per block, except that x is [N, C, H, W] if planar_input is set. kPlain: [N, H, W, C].
 enum class Maps : std::uint8_t { kBlocked, kPlain };
 
 struct Convolution {
@@ -20,21 +20,21 @@ struct Convolution {
   bool bias = false;
   bool relu = false;  // the ReLU is applied by the forward pass
 
-  // Returns whether oneDNN is given a whole block of input channels although there are fewer
-  // channels, because oneDNN has only slow reference code for fewer. The additional channels are
-  // zeros, both in the input, as in every blocked map, and in the packed weights.
+  // Returns whether the input channels are padded to a whole block, because oneDNN has only slow
+  // reference code for fewer channels. The padding consists of zeros, in the input (as in every
+  // blocked map) and in the packed weights.
   bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
   // Returns the format [K, R, S, C / groups] of the weight. This is also the format in the arena,
   // unless groups are joined.
   dnnl::memory::desc plain_format() const { return plain_format_of(problem.c); }
-  // Returns the format [K, R, S, channels() / groups] of the weight, with channels of zeros after
+  // Returns the format [K, R, S, channels() / groups] of the weight, where channels of zeros follow
   // the weight's channels if pads_channels().
   dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
-  // Returns a primitive's weight format with the weight's own number of channels, for the same
-  // memory. A reorder to the returned format also writes the zeros of the additional channels. A
-  // reorder from it gives wrong values if `format` does not have the channels in blocks of `block`;
-  // in that case, use padded_plain_format().
+  // Returns `format`, a primitive's format of padded weights, with the padding no longer counted as
+  // channels; the memory is the same. A reorder to the returned format also writes the zeros of the
+  // padding. To convert back, reorder from `format` to padded_plain_format(): a reorder from the
+  // returned format gives wrong values unless `format` has blocks of `block` channels.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;

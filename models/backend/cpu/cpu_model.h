@@ -54,7 +54,7 @@ class CpuModel final : public Model {
   // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
   // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
-  // [arena total] per lane except lane 0, which writes to the arena.
+  // lane_gradients_[l]: the gradients of lane l, [arena total]. Lane 0 has the memory of the arena.
   std::vector<Tensor> lane_gradients_;
   Tensor accumulated_;  // [arena total]: gradients of micro-batches; empty before the first one
   bool has_accumulated_ = false;

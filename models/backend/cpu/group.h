@@ -90,7 +90,7 @@ class Group {
   virtual void backward(LaneStep& step) = 0;
 };
 
-// Returns the gradient of a parameter, as computed by this lane.
+// Returns the address to which this lane writes the gradient of a parameter.
 inline float* gradient_of(const GroupContext& context, int parameter) {
   return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
 }
@@ -130,8 +130,8 @@ struct BatchNormSums {
     return slots.data() + static_cast<std::size_t>(lane) * static_cast<std::size_t>(width);
   }
   // Returns the statistics summed over the lanes, in lane order, and over the replicas. The result
-  // is equal on every lane. Called by every lane after it has written of_lane(lane). Throws
-  // PeerError.
+  // is equal on every lane. Every lane calls total() after writing its own sums to of_lane(lane).
+  // Throws PeerError.
   std::span<const double> total(LanePool& lanes, int lane);
 
   // The number of doubles of a lane: 2 * channels sums, then the number of values per channel.

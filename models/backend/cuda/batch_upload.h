@@ -43,8 +43,8 @@ class BatchUpload {
     PinnedWindow window;
   };
 
-  // Pins the memory of a large batch when the same memory is used for the second time; a ring of
-  // batches reuses its memory. Returns whether the memory is pinned.
+  // Pins the memory of a large batch when a batch lies in this memory for the second time, because
+  // the memory then belongs to a ring of batches. Returns whether the memory is pinned.
   bool pin_if_it_returns(const Tensor& batch);
 
   Stream copies_;

@@ -24,8 +24,8 @@ class ConvolutionGroup : public PlainGroup {
     needs.inputs_in_backward = 1;
     needs.output_in_backward = group().relu;
     // The gradients of a convolution are computed one after the other in one block of scratch,
-    // which has the size of the largest need. The weight gradient needs the 16-bit gradient and a
-    // workspace; the input gradient and the bias gradient need a workspace each.
+    // which is as large as the largest of them needs. The weight gradient needs the 16-bit gradient
+    // and a workspace; the input gradient and the bias gradient need a workspace each.
     const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
     needs.backward_scratch =
         std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),
@@ -55,8 +55,8 @@ class ConvolutionGroup : public PlainGroup {
     }
   }
 
-  // Applies the backward pass of the ReLU, in place, and computes the gradient of the bias. Returns
-  // the gradient of the convolution's output, without the ReLU.
+  // Applies the backward pass of the ReLU in place, and computes the gradient of the bias. Returns
+  // the gradient of the ReLU's input, which is the output of the convolution.
   T* start_backward() {
     const GroupMemory& m = memory();
     T* const dy = static_cast<T*>(m.output_gradients[0]);
@@ -70,9 +70,9 @@ class ConvolutionGroup : public PlainGroup {
     return dy;
   }
 
-  // Computes the weight gradient from the arrays x and y of the convolution. In 16-bit precisions,
-  // the gradient is computed in scratch, and widen(gradient, dw) converts it to the f32 gradient dw
-  // of the variables.
+  // Computes the weight gradient; x and y are those of ConvArrays for kWeightGradient. In 16-bit
+  // precisions, the gradient is computed in scratch, and widen(gradient, dw) converts it to the f32
+  // gradient dw of the variables.
   template <typename Widen>
   void compute_weight_gradient(void* x, void* y, Widen widen) {
     void* const scratch = memory().backward_scratch;

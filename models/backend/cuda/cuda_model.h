@@ -59,11 +59,10 @@ class CudaModel final : public Model {
   bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Starts the backward pass. is_partial: whether the pass is one of accumulate(), so that its
-  // gradients stay on the device. Returns the buckets that the pass completes, in order.
+  // Starts the backward pass. is_partial: true if accumulate() makes the pass; the gradients then
+  // stay on the device. Returns the buckets that the pass completes, in order.
   std::vector<BucketId> start_backward(bool is_partial);
-  // Returns the first group of the backward segment [begin, end). All groups of a segment are
-  // started together.
+  // Returns `begin` of the backward segment [begin, end), the groups that are started together.
   std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
   void wait_for(const StreamEvent& event);

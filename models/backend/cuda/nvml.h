@@ -1,5 +1,5 @@
 // Reads the utilisation of GPUs from NVML, a library of the driver. NVML comes with the driver, so
-// it is opened at run time. nvml.cc declares its functions, so building needs no header of NVML.
+// it is opened at run time. nvml.cc declares NVML's functions, so building needs no header of NVML.
 // Source: NVML API reference, "Device Queries".
 #pragma once
 

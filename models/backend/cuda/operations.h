@@ -77,7 +77,8 @@ struct ProductShape {
   Precision type = Precision::kF32;         // the type of a and b
   Precision result_type = Precision::kF32;  // the type of c
   Epilogue epilogue = Epilogue::kNone;
-  // The number of products. Their matrices follow each other in memory. 1 if there is an epilogue.
+  // The number of products; the matrices of successive products follow each other in memory. Must
+  // be 1 if there is an epilogue.
   std::int64_t batch = 1;
 };
 std::string to_string(const ProductShape& shape);
@@ -91,8 +92,8 @@ class Convolution {
   virtual std::size_t workspace_bytes() const noexcept = 0;
   virtual void run(const ConvArrays& arrays) = 0;
 };
-// The matrices of a product and the vector of its epilogue. The vector has the type of c and is
-// null without this epilogue.
+// The matrices of a product and the vector of its epilogue: `bias` for kBias, `row_sums` for
+// kRowSums. The vector has the type of c; a vector of another epilogue is null.
 struct ProductArrays {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -113,7 +114,7 @@ class Product {
 class Operations {
  public:
   virtual ~Operations() = default;
-  // Returns the versions of cuDNN and cuBLAS as text, such as "cuDNN 9.19.0".
+  // Returns the version of cuDNN as text, such as "cuDNN 9.19.0".
   virtual std::string description() const = 0;
   // Plan an operation. Throw UnavailableError if no library has the operation; for example,
   // cuBLASLt lacks some epilogues for some products. For kForwardWithSums, convolution() returns

@@ -42,7 +42,7 @@ class Program {
 
   const GroupContext context_;
   std::vector<std::unique_ptr<Group>> groups_;
-  // Index: the group. These additions run before the backward pass of the group.
+  // sums_before_backward_[g]: the additions that run before the backward pass of group g.
   std::vector<std::vector<GradientSum>> sums_before_backward_;
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;

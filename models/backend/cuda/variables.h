@@ -104,9 +104,9 @@ class DeviceVariables {
   // precisions than fp16.
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
-  // Copy batch norm's running statistics: upload_state() to the device before a forward pass, and
-  // download_state() to the host after the pass. If updates are made on the device, upload_state()
-  // copies only after a restore, and to_host() replaces download_state().
+  // Copy batch norm's running statistics. upload_state() copies to the device, before a forward
+  // pass; download_state() copies to the host, after the pass. If updates are made on the device,
+  // upload_state() copies only after a restore, and download_state() leaves the copy to to_host().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
@@ -124,8 +124,8 @@ class DeviceVariables {
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
-  // keep_gradients() copies the gradients of the micro-batches so far to the kept gradients.
-  // add_kept_gradients() adds the kept gradients to the gradients of a bucket.
+  // keep_gradients() copies the gradients, summed over the micro-batches so far, to a second block.
+  // add_kept_gradients() adds the bucket's part of this block to the gradients.
   void keep_gradients(cudaStream_t stream);
   void add_kept_gradients(BucketId bucket, cudaStream_t stream);
   void drop_kept_gradients() noexcept { has_kept_gradients_ = false; }

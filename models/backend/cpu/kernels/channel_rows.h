@@ -6,7 +6,8 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 
-// The steps in memory, in elements, from one sample and from one block of channels to the next.
+// `block` and `sample` are the distances in memory, in elements, from one block of channels to the
+// next and from one sample to the next. `blocks` is the number of blocks of a pixel.
 struct Steps {
   explicit Steps(const ChannelRows& shape)
       : blocks((shape.channels + kBlock - 1) / kBlock),

@@ -81,7 +81,8 @@ struct BatchNormInputGradient {
   const float* m;
   const float* mean;
   const float* k;
-  // Constants of the ReLU's mask, x * scale + shift > 0; null if dz has been masked already.
+  // If not null, dz is masked first: it counts as 0 where the ReLU's input x * scale + shift is not
+  // above 0. Null: no ReLU, or dz has been masked already.
   const float* scale;
   const float* shift;
 };

@@ -19,7 +19,8 @@ namespace syncopate::cuda {
 struct EngineTarget {
   cudnnHandle_t handle = nullptr;
   cudaStream_t stream = nullptr;  // the stream of the handle
-  // The versions and the device, on which the fastest engine depends.
+  // The version of cuDNN and the device, such as "cuDNN 9.19.0, NVIDIA H200"; part of the key under
+  // which the fastest engine is stored.
   std::string name;
 };
 
@@ -67,7 +68,7 @@ class ConvolutionEngines final : private EngineSource {
   std::vector<ConvPlan> plans_;
   std::optional<ConvPlan> plain_;  // the plan of convolution_and_sums()
   std::string refusal_;
-  // The memory of timed runs, allocated at the first of them.
+  // The memory of timed runs, allocated before the first timed run.
   std::shared_ptr<Buffer> x_, w_, y_, per_channel_, norm_sums_, norm_scratch_, workspace_;
 };
 

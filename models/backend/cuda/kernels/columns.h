@@ -17,10 +17,11 @@ namespace syncopate::cuda {
 
 inline constexpr int kThreads = 256;  // the number of threads of a block
 // Grids are sized by constants for an H200 (132 multiprocessors), because the order of a sum must
-// not depend on the device. Kernels that sum have at most as many blocks as can run at once, so
-// that there are few partial sums. Kernels that read ahead have as few. Other kernels have many
-// more blocks, so that the last blocks to run are a small part of the work.
-// A multiprocessor runs kBlocksAtOnce blocks at once if a thread uses at most 64 registers.
+// not depend on the device. Kernels that sum have at most kMostBlocksAtOnce blocks, the number that
+// can run at once, so that there are few partial sums. Kernels that read rows ahead have this
+// limit, too. Other kernels have many more blocks, so that the last blocks to run are a small part
+// of the work. A multiprocessor runs kBlocksAtOnce blocks at once if a thread uses at most 64
+// registers.
 inline constexpr int kBlocksAtOnce = 4;
 inline constexpr int kMostBlocksAtOnce = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;

@@ -150,7 +150,8 @@ void batch_norm_shift_sums(const BatchNormShape& shape, const float* x_sums, con
 void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,
                        float* mean, float* inverse_stddev, float* running_mean,
                        float* running_variance, cudaStream_t stream);
-// Computes the inverse_stddev of batch_norm_apply() from the running variance, for evaluation.
+// Computes the argument inverse_stddev of batch_norm_apply() from the running variance, for
+// evaluation.
 void batch_norm_inverse_stddev(const BatchNormShape& shape, const float* running_variance,
                                float* inverse_stddev, cudaStream_t stream);
 // Computes y of batch norm. added: null if no map is added. mask: receives which elements of y are
@@ -388,10 +389,10 @@ void clip_gradients(float* gradients, std::int64_t count, double max_norm, const
 
 // Makes one update of an optimizer on `count` elements. values, gradients, slots: f32 [count].
 // decays[i / kDecayBlock] is 1 if element i is updated with the constants with_decay, and 0 if it
-// is updated with without_decay. weights: receives the values in the type of the activations; null
-// if there is no such copy. scale: the loss scale of the gradients, null for 1; if a non-finite
-// gradient was found, only the average is written. The results are bit-equal to the results on the
-// CPU (models/optim).
+// is updated with without_decay. weights: receives a copy of the values in the type of the
+// activations, unless null. scale: the loss scale of the gradients, null for 1. If a non-finite
+// gradient was found, only the moving average of the values changes. The results are bit-equal to
+// the results on the CPU (models/optim).
 inline constexpr int kDecayBlock = 64;  // in elements; parameters begin at multiples of this number
 struct UpdateArrays {
   float* values = nullptr;

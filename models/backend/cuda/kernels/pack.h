@@ -72,7 +72,7 @@ __device__ void store(T* to, const Floats<kWidth>& floats) {
   for (int i = 0; i < kWidth; ++i) pack.values[i] = from_float<T>(floats[i]);
 #ifdef __CUDA_ARCH__
   if constexpr (sizeof pack == sizeof(uint4)) {
-    // This function stores 16 bytes at once; nvcc splits an assignment into words where it can.
+    // __stwb stores 16 bytes at once; nvcc may split an assignment into several stores.
     return __stwb(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(pack));
   }
 #endif
@@ -98,8 +98,8 @@ bool rows_in_vectors(int channels, const Pointers*... pointers) {
   return fills_packs<T>(channels) && aligned(pointers...);
 }
 
-// Throws InternalError if rows fill packs but a map is not aligned. The mask then has a byte for
-// each pack, so a kernel cannot use it element by element.
+// Throws InternalError if rows fill packs but `vectors` is false, because a map is not aligned. If
+// rows fill packs, the mask has a byte for each pack, so a kernel cannot use it element by element.
 template <typename T>
 void check_whole_packs(int channels, bool vectors) {
   check(vectors == fills_packs<T>(channels), "maps with a mask are aligned to 16 bytes");
@@ -117,7 +117,8 @@ void with_width(bool vectors, const Body& body) {
 }
 
 // Calls body(std::bool_constant<flag>()). A kernel takes flags that decide on a load as template
-// parameters, because a branch around a load would separate the load from others.
+// parameters, because with a branch around a load, the compiler could not issue the load together
+// with others.
 template <typename Body>
 void with_flag(bool flag, const Body& body) {
   if (flag) {
