@@ -32,14 +32,15 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path);
 
 // Claims an open file for this run: no other run may claim it until all descriptors of the claim
 // are closed. Other tasks of this run may write the file after join_claim(). If another run holds a
-// claim, waits 10 s for its end, or 120 s if that run is on another host. Does nothing for a pipe
-// or a device; on a file system without locks, only logs a warning. flag: the flag that names the
-// file, such as "--metrics". path: the path for messages; for a lock file, this may be the folder
-// that the lock protects. Throws UsageError, naming the path and the run that holds the claim, if
-// the wait fails. Throws FileError if locking fails.
+// claim, waits up to 10 s for the claim to end, or 120 s if that run is on another host. Does
+// nothing for a pipe or a device; on a file system without locks, only logs a warning. flag: the
+// flag that names the file, such as "--metrics". path: the path for messages; for a lock file, this
+// may be the folder that the lock protects. Throws UsageError, naming the path and the run that
+// holds the claim, if the claim has not ended by then. Throws FileError if locking fails.
 void claim_file(const FileDescriptor& file, std::string_view flag,
                 const std::filesystem::path& path);
-// Claims a file as claim_file() does and removes its contents. Also throws FileError if this fails.
+// Claims a file as claim_file() does and removes its contents. Also throws FileError if the
+// contents cannot be removed.
 void claim_empty_file(const FileDescriptor& file, std::string_view flag,
                       const std::filesystem::path& path);
 // Joins the claim that another task of this run holds. The claim then lasts until this task, too,

@@ -39,17 +39,18 @@ std::int64_t obtainable_memory(const std::filesystem::path& root = "/");
 // children starts; the children are in the memory cgroup of this process. One thread only.
 class MemoryKills {
  public:
-  // root: the root of the file system, for tests. interval: the time between two calls of look().
+  // root: the root of the file system, for tests. interval: the time between two readings by
+  // look().
   explicit MemoryKills(std::filesystem::path root = "/",
                        std::chrono::nanoseconds interval = std::chrono::seconds(5));
-  // Reads the kernel's count of kills. Called regularly, whenever next_look() has passed. A kill
-  // can explain the end of a child until the second call of look() after the kill; older kills may
-  // have ended other processes of the cgroup.
+  // Reads the kernel's count of kills, if next_look() has passed. Called regularly. A kill is
+  // recent until the second reading after it; an older kill may have ended another process of the
+  // cgroup.
   void look();
   const Deadline& next_look() const noexcept { return next_look_; }
   // Called once for each child that was ended by SIGKILL. Returns text such as ", probably by the
   // kernel for want of memory (...)", to be appended to the message about the child. Returns ""
-  // without a recent kill.
+  // unless there is a recent kill that has not yet explained the end of another child.
   std::string reason();
 
  private:

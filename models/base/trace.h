@@ -78,7 +78,7 @@ class Trace {
   ~Trace();
 
   // Returns the recorder of the thread with this id; it lives as long as the trace. A thread that
-  // replaces a thread that has ended uses the same id and name.
+  // takes over from an ended thread uses the same id and name.
   TraceThread& thread(int id, std::string_view name);
 
  private:

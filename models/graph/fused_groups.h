@@ -34,8 +34,8 @@ bool has_main(const Graph& graph, const FusedGroup& group) {
 }
 
 // Divides the graph into fused groups, ordered such that every input is computed before it is read.
-// A value that another group reads is always the output of its own group. pools_first_layer: allows
-// groups with `pool`.
+// A group reads only outputs of other groups, never a value inside another group.
+// pools_first_layer: whether groups with FusedGroup::pool may be formed.
 std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer = true);
 
 }  // namespace syncopate

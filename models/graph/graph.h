@@ -70,10 +70,11 @@ struct InputOp {
   float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
-// The padding at the top and the bottom is below kernel_h, and at the left and the right below
-// kernel_w. The input channels and the output channels are each divided into `groups` equal parts,
-// and an output channel reads only the input channels of its part. With as many groups as input
-// channels, the convolution is depthwise. The weight is [K, R, S, C / groups].
+// The padding at the top and the bottom is smaller than kernel_h; the padding at the left and the
+// right is smaller than kernel_w. The input channels and the output channels are each divided into
+// `groups` equal parts, and the output channels of part i read only the input channels of part i.
+// With as many groups as input channels, the convolution is depthwise. The weight is [K, R, S, C /
+// groups].
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
@@ -231,7 +232,8 @@ inline constexpr std::size_t kMainMetric = 0;
 // A metric of a loss: a number for each sample. Reports show the mean over the samples.
 struct LossMetric {
   std::string_view name;  // such as "accuracy"
-  // True: in [0, 1], higher is better; false: at least 0, lower is better.
+  // True: values are in [0, 1], and a higher value is better. False: values are at least 0, and a
+  // lower value is better.
   bool is_share = true;
 };
 
@@ -353,12 +355,12 @@ class GraphBuilder {
   // Adds the parameters of the last node: the weight, and a bias of `biases` elements unless that
   // is 0.
   void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
-  // Returns the sizes C, H, W of a map if `x` is the flattened form of this map, and its order in
-  // files differs from its order in memory.
+  // If `x` is a flattened map, so that its elements have the order C, H, W in files but H, W, C in
+  // memory, returns the sizes C, H, W of the map. Otherwise returns nullopt.
   std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
-  // Throws ShapeError if the elements of these inputs have different orders in files. With
-  // is_joined, also throws if any input is a flattened map, because the order of the joined
-  // elements in files is not defined.
+  // Throws ShapeError if the elements of these inputs have different orders in files. is_joined:
+  // the operation joins the inputs; then also throws if any input is a flattened map, because the
+  // order of the joined elements in files is not defined.
   void require_one_order(std::span<const NodeId> inputs, bool is_joined,
                          std::string_view operation) const;
 

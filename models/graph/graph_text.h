@@ -31,7 +31,7 @@ std::string to_network_file(const Graph& graph, InputShape input_shape = InputSh
 // does.
 Graph parse_graph(std::string_view text);
 
-// Builds the graph of a network file for samples of the properties `data`. path: the name of the
+// Builds the graph of a network file for samples with the properties `data`. path: the name of the
 // file in messages, which also name the line and the node. Throws what parse_graph() throws.
 Graph parse_network_file(std::string_view text, const std::string& path, const NetworkInput& data);
 

@@ -22,8 +22,9 @@ struct GroupBytes {
   double backward = 0.0;
 };
 
-// Count the bytes of a group by what its backward pass reads besides gradients. copied(): nothing;
-// reading_output(): the output; reading_inputs(): the inputs.
+// Count the bytes of a group. They differ in what the backward pass reads besides gradients.
+// copied(): it reads nothing else. reading_output(): it reads the output. reading_inputs(): it
+// reads the inputs.
 GroupBytes copied(const GroupValues& of);
 GroupBytes reading_output(const GroupValues& of);
 GroupBytes reading_inputs(const GroupValues& of);

@@ -30,15 +30,14 @@ class NodeReader {
  protected:
   using Json = nlohmann::ordered_json;
 
-  // Returns `what` with the place of the node in front, for a message.
+  // Returns `what`, preceded by the place of the node in the text, for a message.
   std::string located(const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
   // Reads the name of the operation into op_ and returns the operation's row. Returns null if no
   // operation of texts has this name. expected: what "op" should be, for the message if it is
   // missing.
   const OperationRow* read_op(const char* expected);
-  // Throws UsageError if the node has a field that is neither one of these nor one that all nodes
-  // have.
+  // Throws UsageError if the node has a field that is not in `fields` and that not all nodes have.
   void check_fields(std::span<const Field> fields) const;
   // Reads the fields of an operation into the variables to which `fields` points.
   void read_fields(std::span<const Field> fields) const;

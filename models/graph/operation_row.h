@@ -20,13 +20,13 @@
 
 namespace syncopate {
 
-// The largest number of channels in a network's text. The bounds of sizes in texts are such that
-// products of sizes fit in 64 bits.
+// The largest number of channels in a network's text. Sizes in texts are bounded so that products
+// of sizes fit in 64 bits.
 inline constexpr std::int64_t kMostChannels = 1 << 24;
 inline constexpr std::int64_t kLargestSide = 1 << 16;  // of an input's height and width, in pixels
 // The largest window, stride and padding.
 inline constexpr std::int64_t kLargestWindow = 1 << 7;
-// As OperationRow::inputs: two or more inputs, up to this number.
+// If OperationRow::inputs has this value, the operation reads from 2 to kSeveralInputs inputs.
 inline constexpr std::size_t kSeveralInputs = 1000;
 
 // A node as a text describes it. Has what GraphBuilder needs to add the node.
@@ -37,8 +37,8 @@ struct NodeDraft {
   Shape shape;       // of the output
   int channels = 0;  // size of the output's last axis
   Init init = Init::kGlorotUniform;
-  // Not null if the text has "classes" in place of a number of channels: the data that give the
-  // number.
+  // If the text has "classes" in place of a number of channels: the data that give the number.
+  // Otherwise null.
   const NetworkInput* classes_of = nullptr;
 };
 
@@ -115,14 +115,14 @@ struct OperationRow {
   // Returns the multiply-adds of a forward pass of one sample; null: the operation has none.
   std::int64_t (*multiply_adds)(const Graph&, const Node&) = nullptr;
   GroupBytes (*bytes)(const GroupValues&) = copied;
-  // The elements that a training step moves per sample: `input` times the elements of the first
-  // input plus `output` times the elements of the output. For an operation with multiply-adds,
-  // these are the elements that one of its passes moves.
+  // The elements moved per sample: `input` times the elements of the first input plus `output`
+  // times the elements of the output. If the operation has multiply-adds, this is the count of each
+  // of its passes (forward, weight gradient, input gradient); otherwise of the whole training step.
   struct {
     double input = 0.0;
     double output = 0.0;
   } moved = {};
-  // The text in `network --help`. If several rows share a line, the last of them has the text.
+  // The text in `network --help`. If several rows share a line, only the last of them has a text.
   std::string_view help = {};
   std::string_view remark = {};  // printed after the name
   bool shares_line = false;      // whether it shares its line with the next row

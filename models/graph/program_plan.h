@@ -41,8 +41,8 @@ struct GroupNeeds {
   std::size_t backward_scratch = 0;  // used during the backward pass only
   int inputs_in_backward = 0;        // the backward pass reads this many inputs, from the first on
   bool output_in_backward = false;   // the backward pass reads the output
-  // The index of the input with the gradient that overwrites the first gradient of the group's
-  // output; -1: none.
+  // If not -1: the gradient of the input with this index overwrites the first gradient of the
+  // group's output, in the same memory.
   int gradient_in_place = -1;
   bool takes_two_gradients = false;  // the backward pass itself adds two gradients of the output
 };
@@ -80,9 +80,9 @@ std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<
 // Returns whether the gradient of this value is computed. Returns false for the samples.
 bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value);
 
-// Places the memory of a program. needs[i] belongs to group i, and value_bytes[i] is the size of
-// the output of group i. trains: whether the program has a backward pass. Throws ShapeError when a
-// node's output has no reader.
+// Places the memory of a program. needs[i] are the needs of group i, and value_bytes[i] is the size
+// of its output. trains: whether the program has a backward pass. Throws ShapeError when a node's
+// output has no reader.
 ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<GroupNeeds>& needs,
                          const std::vector<std::size_t>& value_bytes, bool trains);

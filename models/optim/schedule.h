@@ -1,5 +1,5 @@
-// The learning rate as a function of the job's progress in epochs. The rate does not depend on the
-// number of steps that one worker has made.
+// The learning rate as a function of the job's progress in epochs. The rate does not depend on how
+// many of the job's steps a single worker has made.
 #pragma once
 
 #include <array>

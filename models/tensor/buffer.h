@@ -41,8 +41,8 @@ class Buffer {
 // Returns zeroed host memory, aligned to kAlignmentBytes; blocks of 2 MiB or more ask for huge
 // pages. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes);
-// Returns zeroed host memory. The machine provides each page when it is first written, so this is
-// for large blocks that a process uses only in part. Throws OutOfMemoryError.
+// Returns zeroed host memory. The kernel allocates a page only when the page is first written, so
+// this is for large blocks that a process uses only in part. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_sparse_host_buffer(std::size_t size_bytes);
 
 // Returns the memory of a shared mapping from `offset_bytes` on. The buffer owns the mapping.

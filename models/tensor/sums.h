@@ -30,8 +30,9 @@ constexpr int first_addend(std::int64_t index, int n) noexcept {
 // The addition and conversion functions. The arrays of a call must not overlap and need no
 // alignment.
 struct SumKernels {
-  // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
-  // all n ranks in this order, with rank 0 after rank n - 1, and stores the sum in all ranks[i][e].
+  // For each element e in [begin, begin + count): adds element e of all n ranks, in the order
+  // ranks[first], ranks[first + 1], ... with rank 0 after rank n - 1, and stores the sum in element
+  // e of every rank.
   void (*sum_to_all_f32)(float* const* ranks, int n, int first, std::int64_t begin,
                          std::int64_t count);
   void (*sum_to_all_bf16)(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,

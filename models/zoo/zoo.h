@@ -62,8 +62,8 @@ std::vector<std::string_view> network_names();
 std::string why_no_network(std::string_view model);
 
 // Builds the network that a value of --model names. Throws UsageError for an unknown name, with a
-// message that lists the known names, and in the cases of parse_network_file(). Throws FileError
-// when the file cannot be read, and ShapeError when the samples do not fit the network.
+// message that lists the known names; also when parse_network_file() does. Throws FileError when
+// the file cannot be read, and ShapeError when the samples do not fit the network.
 Graph build_network(std::string_view model, const NetworkInput& input);
 
 }  // namespace syncopate
