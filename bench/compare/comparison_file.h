@@ -1,6 +1,6 @@
 // The description of a comparison in its folder. The first line of each run's file describes the
-// run and its comparison. DIR/comparison.json is made from these lines, and can be made from them
-// again if it is lost. A folder has one comparison, to which runs may be added.
+// run and its comparison. DIR/comparison.json is made from these lines, so a lost comparison.json
+// can be restored. A folder has one comparison, to which runs may be added.
 #pragma once
 
 #include <filesystem>
@@ -31,9 +31,9 @@ struct RunHead {
 };
 
 // Returns a text that says why the comparison with the runs `planned` cannot use the folder; "" if
-// it can. It cannot if a run in the folder has another model, data set, target accuracy, budget,
-// clock, fault injection or flag, or is not one of `planned`. If the folder has no runs, its
-// comparison.json is compared instead.
+// it can use the folder. A conflict is a run in the folder with another model, data set, target
+// accuracy, budget, clock, fault injection or flag, or a run that is not one of `planned`. In a
+// folder without runs, comparison.json takes the place of the runs.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
 // The runs that are planned for a folder.

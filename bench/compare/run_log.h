@@ -24,8 +24,9 @@ class RunLog {
   // the run. Returns false at the end of the stream.
   bool read_from(std::size_t stream, int descriptor);
 
-  // Returns whether `launch` reported failed processes that were not restarted, and all of these
-  // are among `killed` (such as "worker 1") and were ended by SIGKILL.
+  // Returns whether the run failed only because of the wanted kills: `launch` reported failed
+  // processes that it did not restart, and each of these processes is among `killed` (such as
+  // "worker 1") and was ended by SIGKILL.
   bool has_only_wanted_failures(const std::set<std::string>& killed) const;
   // Returns why the run failed: the last line of the first failed process that is not among
   // `killed`, or, for a run with a single process, the last line of this process. Returns "" if

@@ -19,7 +19,8 @@ enum class SharedBy : std::uint8_t { kCompare, kPlan };
 struct Variant {
   std::string label;     // the user's word, unique, such as "parameter-server:ssp:2"
   std::string strategy;  // the value of train's --strategy
-  // The replicas that compute gradients, in one process or several; for a pipeline, its stages.
+  // The number of replicas that compute gradients, in one process or several. For a pipeline, the
+  // number of stages.
   int workers = 1;
   int micro_batches = 1;  // of a pipeline; each has the batch size per replica
   int servers = 0;        // number of parameter servers

@@ -16,9 +16,9 @@ namespace syncopate::bench {
 // Returns the user and system time in seconds that this process has used so far, without its
 // descendants.
 double this_process_cpu_seconds();
-// Returns the user and system time in seconds that these processes and all their descendants have
-// used so far; each process counts once. A descendant that has ended counts if its parent has
-// waited for it. The resolution is 10 ms. Throws FileError when one of `pids` has ended.
+// Returns the user and system time in seconds that the processes `pids` and all their descendants
+// have used so far; each process counts once. A descendant that has ended counts if its parent has
+// waited for its end. The resolution is 10 ms. Throws FileError when one of `pids` has ended.
 double cpu_seconds_of_families(const std::vector<pid_t>& pids);
 
 // The time of a machine's CPUs since the machine was started, summed over CPUs.
@@ -44,9 +44,9 @@ class OthersMeter {
 
   // Returns the share of CPU time, from 0 to 1, that other processes took since construction. The
   // time of a descendant counts for this process only after its parent has waited for its end, so
-  // call this when all descendants have ended. Interrupts are left out, because the messages of
-  // these processes cause some of them, and kernels differ in whether they charge interrupts to a
-  // process. Throws FileError.
+  // call this when all descendants have ended. The time of interrupts is left out, because the
+  // messages of this process and its descendants cause some interrupts, and kernels differ in
+  // whether they charge interrupts to a process. Throws FileError.
   double share() const;
 
  private:

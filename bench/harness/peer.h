@@ -28,12 +28,12 @@ struct PeerAnswer {
 
 // Owns one child process. One thread only. The destructor closes the child's input, which asks the
 // child to end; kills the child after a timeout; and waits for its end. If this process is killed,
-// the child also reads the end of its input.
+// the child's input is closed as well, so that the child ends.
 class Peer {
  public:
   // Starts the program and waits for its "ready" message. Throws UsageError when the program cannot
-  // be started or reports that it cannot run. Throws PeerError when it ends or does not answer in
-  // time.
+  // be started or reports that it cannot run. Throws PeerError when the program ends or sends no
+  // message in time.
   explicit Peer(PeerOptions options);
   ~Peer();
   Peer(const Peer&) = delete;
@@ -48,7 +48,8 @@ class Peer {
   pid_t pid() const noexcept { return pid_; }
   // Returns the peer's "ready" message as JSON: versions, threads, memory layout.
   const std::string& settings() const noexcept { return settings_; }
-  // Return one line for the report: the peer's description, and its warning or "".
+  // description() returns a line for the report that describes the peer. warning() returns a line
+  // with the peer's warning, or "".
   const std::string& description() const noexcept { return description_; }
   const std::string& warning() const noexcept { return warning_; }
 

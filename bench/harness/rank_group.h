@@ -21,7 +21,7 @@
 
 namespace syncopate::bench {
 
-// One process's membership in the group of ranks on this machine. One thread only.
+// The membership of one process in a group of ranks on this machine. One thread only.
 class RankGroup {
  public:
   // Connects to the other ranks and returns when all are connected. `name` is equal on all ranks

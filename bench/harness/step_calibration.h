@@ -25,12 +25,13 @@ struct Calibration {
 Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_t batch_size,
                            int steps, double seconds = 0.0);
 
+// The numbers of replicas and of rounds in measure_two_replicas().
+inline constexpr int kCheckedWorkers = 2;
+inline constexpr int kCheckRounds = 5;
 // Trains --strategy mirrored for about two seconds, with kCheckedWorkers replicas of one thread
 // each in this process, without delays and links. Returns the spread of the samples per second over
 // kCheckRounds rounds, each computed from the median step time of the round. Returns nullopt if the
 // data has fewer samples than two batches.
-inline constexpr int kCheckedWorkers = 2;
-inline constexpr int kCheckRounds = 5;
 std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& train,
                                            std::int64_t batch_size);
 

@@ -5,8 +5,8 @@
 
 namespace syncopate::bench {
 
-// Takes batches for about `seconds` and returns the samples per second. One batch before them is
-// not counted, because it starts the threads of the source. Throws what the source throws.
+// Takes batches for about `seconds` and returns the samples per second. The first batch, which
+// starts the threads of the source, is not counted. Throws what the source throws.
 double take_batches(BatchSource& source, double seconds);
 
 }  // namespace syncopate::bench

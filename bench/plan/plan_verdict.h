@@ -1,4 +1,5 @@
-// Chooses rows of a plan and writes its conclusions as sentences. Both depend only on the rows.
+// Chooses rows of a plan and writes the plan's conclusions as sentences. Choice and sentences
+// depend only on the rows.
 #pragma once
 
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace syncopate::bench {
 
-// The largest mean staleness of a recommended row. Source: the presets in bench/README.md.
-// In the preset staleness, asynchronous training with a learning rate of 0.1 and equal step times
-// reached an accuracy of 97.30 % with 1 worker, 96.85 % with 4 workers (mean staleness 3), 93.31 %
-// with 8 (mean staleness 7) and 40.32 % with 16 (mean staleness 15). The preset has no row with a
-// mean staleness between 3 and 7. The limit is a little above 3, because a simulated mean varies.
-// The limit is cautious: in the preset stragglers, with varying step times, the accuracy at a mean
+// The largest mean staleness of a recommended row. Source: the presets in bench/README.md. In the
+// preset staleness, asynchronous training with a learning rate of 0.1 and equal step times reached
+// an accuracy of 97.30 % with 1 worker, 96.85 % with 4 workers (mean staleness 3), 93.31 % with 8
+// (mean staleness 7) and 40.32 % with 16 (mean staleness 15). The preset has no row with a mean
+// staleness between 3 and 7. The limit is a little above 3, because the mean of a simulation
+// varies. It is cautious: in the preset stragglers, with varying step times, the accuracy at a mean
 // staleness of 7 was within a standard deviation of synchronous training.
 inline constexpr double kMostStaleness = 3.5;
 

@@ -19,9 +19,9 @@ struct StepWork {
 
 // Counts the work of forward pass, backward pass and update for `batch_size` samples. Activations,
 // their gradients and weights have `element_bytes` per element; master values and one slot are f32.
-// Batch norm, ReLU and the addition of a residual connection count as one operation, and its
-// forward pass reads the input twice. A convolution reads its maps once per pass. The count assumes
-// that no data stays in a cache between operations.
+// Batch norm with the following ReLU and addition of a residual connection counts as one operation;
+// the forward pass of this operation reads its input twice. A convolution reads its maps once per
+// pass. The count assumes that no data stays in a cache between operations.
 StepWork count_work(const Graph& graph, std::int64_t batch_size, std::int64_t element_bytes);
 
 // The measurements of one step on a GPU.

@@ -71,8 +71,9 @@ class WorkloadTraining {
  public:
   WorkloadTraining(const Workload& workload, const TrainingOptions& options);
 
-  // Trains `steps` steps and returns the seconds of each. One step before them is not counted,
-  // because it starts the lanes. Throws DivergenceError when the loss is not a number.
+  // Trains `steps` steps and returns the seconds of each step. The first step, which starts the
+  // lanes, is trained in addition and not timed. Throws DivergenceError when the loss is not a
+  // number.
   std::vector<double> run(int steps);
   // Times the forward pass, backward pass and update of `steps` steps, on one replica without
   // communication.

@@ -33,8 +33,8 @@ struct TimingOptions {
   FaultInjection faults;                   // compute delays, slow workers, pauses, link
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
   std::uint64_t seed = 1;
-  // The smallest number of gradients to simulate, over all workers. More are simulated if each
-  // worker would compute too few.
+  // The smallest number of gradients to simulate, over all workers. More gradients are simulated if
+  // there are so many workers that each of them would compute too few.
   std::int64_t gradients = 200'000;
 };
 

@@ -42,12 +42,13 @@ struct VirtualWorker {
   std::vector<float> state;             // running statistics of the worker
   std::optional<OutgoingGradient> gradient;
 
-  // The step that the worker computes or exchanges now.
+  // This field and the fields below describe the step that the worker computes or exchanges now.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
   VirtualTime begun{0};  // when the worker began to compute
-  // When the worker had computed the gradient, or had asked for its first values.
+  // The time at which the worker had computed the gradient or, before its first step, had asked for
+  // values.
   VirtualTime computed{0};
   VirtualTime sent{0};          // when the last part of the gradient arrived
   VirtualTime answered{0};      // when the last part of the answer was sent

@@ -6,10 +6,11 @@
 
 namespace syncopate {
 
-// Returns the name of a layer, such as "layer1.0.conv1". It is made of the name of its weight,
-// "layer1.0.conv1.weight". If the weight's name has another form, it is made of the name of the
-// node, "/layer1/layer1.0/conv1/Conv"; without such a name, it is the operator's name in lower
-// case. Characters that a network file does not allow are replaced.
+// Returns the name for a layer, such as "layer1.0.conv1". weight: the name of the layer's weight,
+// such as "layer1.0.conv1.weight", from which the layer's name is made. If `weight` has another
+// form, the layer's name is made from `node`, such as "/layer1/layer1.0/conv1/Conv". If the node
+// has no name, the layer's name is `op` in lower case. Characters that a network file does not
+// allow are replaced.
 std::string layer_name(std::string_view node, std::string_view weight, std::string_view op);
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
 // Writes and reads checkpoints. A checkpoint is one safetensors file,
-// DIR/checkpoint-<step>.safetensors. The chief writes a temporary file, syncs it and renames it;
-// the last N checkpoints are kept. Tensors have PyTorch's names, shapes and order. Source: the
-// safetensors format, github.com/huggingface/safetensors.
+// DIR/checkpoint-<step>.safetensors. The chief writes a temporary file, syncs it and renames it.
+// Only the newest checkpoints are kept, see prune_checkpoints(). Tensors have PyTorch's names,
+// shapes and order. Source: the safetensors format, github.com/huggingface/safetensors.
 #pragma once
 
 #include <cstdint>

@@ -219,8 +219,8 @@ DataSplits open_tfds(std::string_view folder, const DataOptions& options);
 DataSplits open_tfrecord(std::string_view globs, const DataOptions& options);
 DataSplits open_otbtf(std::string_view folder, const DataOptions& options);
 
-// Throws UsageError unless `folder` is a folder. The error has the form of --data for this data
-// set.
+// Throws UsageError unless `folder` is a folder. The error message shows the form of --data for
+// this data set.
 void check_is_folder(std::string_view data_name, std::string_view folder);
 
 // Samples in memory or in a mapped file: pixels [N * H * W * C], labels [N], and an owner that

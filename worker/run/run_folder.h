@@ -20,8 +20,8 @@ namespace syncopate {
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
                            std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// Returns the error with which a run that used this folder would end now; nullopt if the folder is
-// free.
+// Returns the message of the error with which a run with this checkpoint folder would end now;
+// nullopt if the folder is free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
 // Takes the lock of the checkpoint folder for a worker that may have to write a checkpoint later;

@@ -49,9 +49,10 @@ int default_lanes();
 // least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
-// Returns the number of lanes of a replica: --threads if it is given, or else the CPUs of this host
-// divided among the replicas of all its tasks. Tasks that are bound to different CPUs divide only
-// the quota of their cgroup. A task uses at most the CPUs that Slurm gave to it.
+// Returns the number of lanes of a replica: the value of --threads if this flag is given, or else
+// the number of CPUs of this host divided by the number of replicas of all tasks on this host.
+// Tasks that are bound to different CPUs divide only the quota of their cgroup. A task uses at most
+// the CPUs that Slurm gave to it.
 int choose_lanes(const TrainOptions& options, const Membership* membership,
                  const CpuLimits& limits = cpu_limits());
 

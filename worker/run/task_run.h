@@ -42,14 +42,14 @@ class TaskRun {
   // options: have the devices that find_devices() found; must outlive the run.
   TaskRun(const TrainOptions& options, Process process);
 
-  // Trains. Returns the exit code: 0 if training is complete, 75 if it was stopped on request after
-  // a checkpoint was written, 1 if it was stopped and nothing was saved. Reports an exception of a
-  // step to the other tasks and throws it again.
+  // Trains. Returns the exit code: 0 if training is complete, 75 if training was stopped on request
+  // and a checkpoint was written, 1 if training was stopped and nothing was saved. Reports an
+  // exception of a step to the other tasks and throws it again.
   int run(std::ostream& out);
 
  private:
   void meet();  // starts to watch the other tasks for failures
-  // takes the devices, opens the data, and chooses the sizes that follow from devices and data
+  // Takes the devices, opens the data, and chooses the sizes that follow from devices and data.
   void open();
   void build();  // makes the network and the strategy, and restores the initial values
   void train();

@@ -20,8 +20,8 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display);
 
-// Returns the summary of a run that was not stopped. In an asynchronous job the task with the last
-// snapshot calls this.
+// Returns the summary of a run that was not stopped. In an asynchronous job, only the task to which
+// the last snapshot was assigned calls this.
 Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t global_batch,
                    Strategy& strategy, const TrainOutcome& outcome);
 

@@ -12,8 +12,8 @@
 
 namespace syncopate {
 
-// The counts of one class, which can be added over batches and tasks. For label maps they count
-// pixels instead of samples.
+// The counts of one class. Counts of several batches and tasks can be added. For label maps, pixels
+// are counted instead of samples.
 struct ClassCounts {
   std::int64_t samples = 0;    // samples of the class
   std::int64_t predicted = 0;  // samples that are predicted as the class

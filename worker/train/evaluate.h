@@ -30,7 +30,7 @@ struct Evaluation {
   double seconds = 0.0;
   std::int64_t bad_samples = 0;  // samples that could not be read and are left out
   std::string first_bad = {};    // why the first bad sample could not be read
-  // Counts of pixels for label maps; empty for other networks.
+  // For label maps, the counts of pixels of each class; empty for other networks.
   std::vector<ClassCounts> classes = {};
   // Counts of pairs of true and predicted class; null if they were not counted.
   std::shared_ptr<const ConfusionMatrix> confusion = {};
@@ -57,10 +57,10 @@ struct EvaluationOptions {
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads, unless they are tuned
   Autotune autotune{};
-  // Count a confusion matrix even for more than kMostCountedClasses classes.
+  // True: a confusion matrix is counted even if there are more than kMostCountedClasses classes.
   bool counts_classes = false;
-  // Evaluate the moving average of the variables. The running statistics of batch norm are not
-  // averaged.
+  // True: the moving average of the variables is evaluated. The running statistics of batch norm
+  // are not averaged.
   bool uses_average = false;
 };
 

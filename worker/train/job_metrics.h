@@ -30,8 +30,9 @@ struct JobMetricsOptions {
   LossKind loss = LossKind::kSoftmaxCrossEntropy;  // the network's loss
 };
 
-// The metrics that one worker writes. One worker at a time reports for the whole job; the metrics
-// are differences between the JobStatus values that the worker receives. One thread only.
+// The metrics that one worker writes. One worker at a time reports for the whole job. The metrics
+// are computed from differences between the JobStatus values that this worker receives. One thread
+// only.
 class JobMetrics {
  public:
   // Totals of this worker's own steps and times. JobMetrics uses only differences between totals.

@@ -79,7 +79,7 @@ struct EvalMetrics {
   std::optional<double> began_at = {};
   std::int64_t bad_samples = 0;  // samples of the split that are left out
   std::string first_bad = {};    // why the first bad sample could not be read
-  // Counts of pixels for label maps; empty for other networks.
+  // For label maps, the counts of pixels of each class; empty for other networks.
   std::vector<ClassCounts> classes = {};
   std::shared_ptr<const ConfusionMatrix> confusion = {};  // for TensorBoard; null if not counted
 };
@@ -127,10 +127,11 @@ struct Summary {
   std::optional<MetricValue> val_metric = {};  // on the validation split; nullopt if there is none
   std::optional<double> val_loss = {};
   std::vector<ClassCounts> test_classes = {};  // counts of pixels for label maps, in the test split
-  // counts of pixels for label maps, in the validation split
+  // For label maps, the counts of pixels of each class in the validation split.
   std::vector<ClassCounts> val_classes = {};
   std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null if not counted
-  // samples that were replaced by others, in the epoch that had the most
+  // The number of training samples that were replaced because they were bad, in the epoch that had
+  // the most such samples.
   std::int64_t train_bad_samples = 0;
   std::int64_t test_bad_samples = 0;  // samples of the test split that are left out
   std::int64_t val_bad_samples = 0;
@@ -156,7 +157,7 @@ struct Summary {
 };
 
 // Writes metrics. One thread only. A NaN is written as null. A line that cannot be written is lost;
-// the first such failure is logged.
+// a warning is logged for the first lost line.
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;

@@ -72,8 +72,8 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 // writer of role kOnly creates the file in folder/train at once, so that a folder that cannot be
 // written ends a run before it trains. This writer also claims the folder for its run, see
 // claim_curves(). Writers of the other roles share the claim of their run from their first event
-// on. A run that begins in a folder with curves replaces their values from its first step on.
-// Throws what EventFile::open() and claim_curves() throw.
+// on. If the folder has curves of an earlier run, the new run replaces their values from its first
+// step on. Throws what EventFile::open() and claim_curves() throw.
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 

@@ -32,8 +32,8 @@
 
 namespace syncopate {
 
-// When evaluations are made. The choice has no effect on synchronous replicas, because they
-// evaluate together and their training time excludes evaluations.
+// When the evaluations of a run are made. The choice has no effect on synchronous replicas, because
+// they evaluate together and their training time excludes evaluations.
 enum class EvalWhen : std::uint8_t {
   kDue,  // during training when they are due, by a worker that pauses its own training
   kEnd,  // after training, from stored snapshots
@@ -104,9 +104,11 @@ struct TrainOutcome {
   // Evaluation of the final weights on the validation split; nullopt if there is no such split, or
   // if `test` is nullopt.
   std::optional<Evaluation> validation;
-  // Number of bad training samples that were replaced by others, in the epoch that had the most.
+  // The number of bad training samples that were replaced, in the epoch that had the most such
+  // samples.
   std::int64_t num_bad_in_epoch = 0;
-  // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
+  // Whether an asynchronous job assigned its last snapshot to this task. This task then reports for
+  // the job.
   bool has_last_snapshot = false;
   // The time that this process spent in steps, without evaluations and checkpoints. In an
   // asynchronous job, all time since the first step of this process.

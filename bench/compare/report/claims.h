@@ -54,7 +54,7 @@ struct PairDifference {
   Interval interval() const;
   // Returns whether the interval lies within the margin of equality.
   bool is_equal() const;
-  // Returns the difference that this number of seeds, with the same spread, would show with a
+  // Returns the difference that `of_seeds` seeds, with the same spread, would show with a
   // probability of about 80 %. Returns nullopt if this difference is a factor above 100 or more
   // than 100 percentage points.
   std::optional<double> detectable_with(int of_seeds) const;

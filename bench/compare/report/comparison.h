@@ -26,8 +26,8 @@ struct ComparedVariant {
   std::string label;
   int workers = 1;
   std::vector<ComparedRun> runs;  // one run per seed
-  // The following fields are nullopt, 0 or "" if comparison.json does not have them.
-  // Whether all workers, except backup workers, contribute to each update.
+  // Whether all workers, except backup workers, contribute to each update. This field and the
+  // following fields are nullopt, 0 or "" if comparison.json does not have them.
   std::optional<bool> is_synchronous{};
   // Whether workers are separate processes, which may run on several machines.
   std::optional<bool> is_distributed{};

@@ -19,8 +19,8 @@ std::string runs_csv(const Comparison& comparison);
 // is "test" or "train".
 std::string curves_csv(const Comparison& comparison);
 
-// Returns the contents of workers.csv: one row per worker of every run, with its steps and how it
-// spent its time.
+// Returns the contents of workers.csv: one row per worker of every run, with the steps of the
+// worker and the parts of its time.
 std::string workers_csv(const Comparison& comparison);
 // Returns the contents of staleness.csv: for each worker of every run, the number of gradients with
 // a staleness from `from` to `to`. Ranges without gradients are left out.

@@ -30,7 +30,8 @@ std::string describe(const Machine& machine);
 
 struct Comparison;
 // How the variant with the most threads used the CPUs, such as "4 workers of 1 thread shared 2
-// CPUs". cpu_use() returns nullopt if machines or threads are unknown, or if the clock is virtual.
+// CPUs". Returned by cpu_use(), which returns nullopt if the machines or the number of threads are
+// unknown, or if the clock is virtual.
 struct CpuUse {
   std::string words;
   bool is_shared = false;  // whether there are more threads than CPUs

@@ -27,8 +27,8 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // `seconds` plus the time of evaluations that paused training
 };
 
-// Returns when a run reached the target; nullopt if it did not. If the last evaluation of a run is
-// at or above the target, it needs no later evaluation to confirm it.
+// Returns when a run reached the target; nullopt if it did not. If only the last evaluation of a
+// run is at or above the target, the run has reached the target there.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last

@@ -58,10 +58,10 @@ class ExchangeEnd {
 
 // Runs one rank of a peer. Rank 0 prints {"event": "ready", ...} with `description`. Both ranks
 // then serve the commands "run ..." of parse_exchange_command(). Rank 0 answers {"event": "steps",
-// "seconds": [...]} with the worker's seconds of each exchange. Each command makes one uncounted
-// exchange before these exchanges, and one exchange after them that both ends check. Returns at
-// `quit` or at the end of the input. Throws PeerError for wrong bytes or a lost rank, and
-// UsageError for an unknown command.
+// "seconds": [...]} with the worker's seconds of each exchange. For each command, one exchange that
+// is not timed precedes the timed exchanges, and one exchange in which both ends check the received
+// bytes follows them. Returns at `quit` or at the end of the input. Throws PeerError for wrong
+// bytes or a lost rank, and UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
 
 // Measures exchanges of one size by all contestants in turns. Rounds::sides[s] has the numbers of

@@ -32,10 +32,10 @@ struct ImageHeader {
   int exif_orientation = 1;
 };
 
-// Reads the header of a JPEG or PNG file. `file` is the whole file or its beginning, `name` is for
-// messages. Throws FileError naming file, offset and reason if the file has another format (the
-// error names the format), is cut short, has no pixels or more than kMaxImagePixels, or has more
-// than 8 bits per JPEG sample.
+// Reads the header of a JPEG or PNG file. file: the whole file or its beginning. name: the name of
+// the file, for messages. Throws FileError naming file, offset and reason if the file has another
+// format, which the error names, or is cut short. Also throws FileError if the picture has no
+// pixels or more than kMaxImagePixels, or if a JPEG file has more than 8 bits per sample.
 ImageHeader read_image_header(std::span<const std::byte> file, std::string_view name);
 
 // Returns the type of a file that starts with these bytes, such as "a GIF file", "HTML" or "an

@@ -28,11 +28,11 @@ struct ImageFolder {
 
 // The splits of images:DIR. Classes are the folders in DIR/train and in DIR/test, which must have
 // the same classes. DIR/val has the validation pictures, or the test pictures if there is no
-// DIR/test. These folders may have other names: training, testing, valid, validation or eval, in
-// upper or lower case, also followed by "_set". If no folder is named train or training, the word
-// may also be a part of the name, such as "seg_train". If DIR has none of these folders, the
-// classes are the folders in DIR, and one picture in ten, chosen by a hash of the class and the
-// file's name, is a test picture.
+// DIR/test. The folders may also be named training, testing, valid, validation or eval, in upper or
+// lower case, also followed by "_set". If no folder has a name of the training split, the word for
+// a split may also be a part of a folder's name, such as "train" in "seg_train". If DIR has none of
+// these folders, the classes are the folders in DIR, and one picture in ten, chosen by a hash of
+// the class and the file's name, is a test picture.
 struct ImageFolders {
   ImageFolder train;
   std::optional<ImageFolder> validation;

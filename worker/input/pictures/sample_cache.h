@@ -3,10 +3,10 @@
 // decoded.
 //
 // The file has one slot per sample, with a checksum and the sample's bytes. The checksum also
-// covers the sample's key, which is made of the name, size and time of its file. The checksum
-// therefore does not match if a slot is empty, damaged, has a sample of another file, or was being
-// written when its process was killed. In all these cases the sample is decoded and written again,
-// and nothing has to be repaired.
+// covers the sample's key, which is made of the name, size and time of the file that has the
+// sample. The checksum therefore does not match if a slot is empty, damaged, has a sample of
+// another file, or was being written when the writing process was killed. In all these cases the
+// sample is decoded and written again, and nothing has to be repaired.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Reads a TFRecord file. It has records of any bytes, each with checksums of its length and of its
-// bytes. Records of plain files are read from the file; gzip files are unpacked into memory,
-// because they can only be read from the start.
+// Reads a TFRecord file. Such a file has records of any bytes, each with a checksum of the record's
+// length and a checksum of the record's bytes. Records of plain files are read from the file. Files
+// packed by gzip are unpacked into memory, because a gzip file can only be read from the start.
 //
 // A record consists of a u64 length, the masked CRC-32C of these 8 bytes, the bytes of the record,
 // and the masked CRC-32C of the bytes, all little-endian. Source: TensorFlow,
