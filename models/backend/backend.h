@@ -53,9 +53,9 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // Returns a text with the facts, other than the inputs of a model, that the bits of its results
-  // depend on: the device, the instruction set, the number of threads and library versions.
-  // Example: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  // Returns a text that names what the results of a model depend on besides its inputs: the device,
+  // the instruction set, the number of threads and library versions. Example: "cpu, x86-64-v4, 2
+  // lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
   // Compiles the graph for this device. The models of one replica share arena and state. Backend,

@@ -8,8 +8,8 @@ namespace syncopate {
 
 // While an object lives, std::cout and std::cerr write through it. Thread-safe.
 // - std::cout loses nothing: a write waits for the reader. When a request to stop arrives
-//   (stop_signal.h), a waiting write is abandoned after one second, and std::cout is then in a
-//   failed state.
+//   (worker/train/stop_signal.h), a waiting write is abandoned after one second, and std::cout is
+//   then in a failed state.
 // - std::cerr, which carries progress and notes, must not stop the work: lines are dropped after
 //   five seconds without a reader, or one second after a request to stop. When the reader
 //   continues, one line says how many lines were dropped.

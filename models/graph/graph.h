@@ -155,7 +155,7 @@ struct SliceOp {
 };
 // Enlarges a map of H x W pixels to scale * H x scale * W. kNearest repeats each pixel. kBilinear
 // computes output pixel i by linear interpolation at the input position (i + 0.5) / scale - 0.5,
-// limited to the map, as Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
+// clamped to the map, as Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
 enum class Interpolation : std::uint8_t { kNearest, kBilinear };
 struct UpsampleOp {
   int scale = 2;

@@ -18,7 +18,7 @@ class PlanCache {
  public:
   // Reads the plan file if it exists. If the file is damaged or has another version, a warning is
   // logged, the file counts as empty, and get_or_store() replaces it. device: a name of the device
-  // on which engines are measured, unique on this machine.
+  // on which engines are measured; no other device of this machine has the name.
   explicit PlanCache(std::filesystem::path file, std::string device = "");
 
   std::optional<std::string> find(const std::string& key) const;

@@ -6,8 +6,8 @@
 namespace syncopate::SYNCOPATE_ISA {
 
 // Returns e^x, computed as 2^n * e^r with x = n * ln 2 + r and |r| <= ln 2 / 2, where a polynomial
-// approximates e^r. x is limited to [-87, 88], so that the result is in the range of f32. NaN stays
-// NaN. Source: Cephes, expf (Moshier 1989).
+// approximates e^r. x is first clamped to [-87, 88], so that the result is in the range of f32. NaN
+// stays NaN. Source: Cephes, expf (Moshier 1989).
 static inline Vec exponential(Vec x) {
   constexpr float kLowest = -87.0F;
   constexpr float kHighest = 88.0F;
