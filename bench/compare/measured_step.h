@@ -15,8 +15,9 @@ void set_step_time(CompareOptions& options, double milliseconds);
 // three digits. Throws UsageError if the measurements differ by more than 10 %.
 double agreed_step_time(double first_milliseconds, double second_milliseconds);
 
-// Measures a step with the network and the batch size of the comparison twice, for a second each,
-// and returns agreed_step_time(). Throws what agreed_step_time() and calibrate_step() throw.
+// Measures a step with the network and the batch size of the comparison twice, each time for a
+// second, and returns agreed_step_time() of the two measurements. Throws what agreed_step_time()
+// and calibrate_step() throw.
 double measure_step_time(const CompareOptions& options, const DataSplits& data);
 
 }  // namespace syncopate::bench

@@ -54,8 +54,8 @@ class PsJobServer {
 class PsJobWorker {
  public:
   // Joins the job, and returns when all tasks are connected and the initial values have arrived.
-  // Throws what ps::Client throws. Throws UsageError if there are more servers than parts of the
-  // model.
+  // Throws what ps::Client throws. Throws UsageError if there are more servers than parts into
+  // which the model can be divided.
   PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape, int index,
               const Endpoint& rendezvous);
 

@@ -76,7 +76,7 @@ class JobLines {
   const std::function<void(double)> progress_;
   JobSums sums_;
   // epoch_ has the sums since the epoch began, line_ the sums since the last line of metrics. In
-  // both, `step` is the number of the last step before this time.
+  // both, `step` is the number of the last step before these sums began.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};

@@ -41,7 +41,7 @@ struct TaskReport {
   std::string folder_problem;         // "" if files can be created in the checkpoint folder
   // True if the checkpoint folder does not exist, so that train would create it.
   bool folder_is_missing = false;
-  // True if the first task's file is visible in the checkpoint folder.
+  // True if this task sees the file that the first task created in the checkpoint folder.
   bool sees_chiefs_file = true;
 };
 

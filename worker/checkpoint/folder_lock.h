@@ -30,8 +30,8 @@ struct FolderLockOptions {
 class FolderLock {
  public:
   // Takes the lock of a folder, which must exist. If the file system does not support locks, logs a
-  // warning and continues without a lock. Throws UsageError naming the holder if the lock is held;
-  // throws FileError.
+  // warning and continues without a lock. Throws UsageError naming the holder if the lock is held.
+  // Throws FileError if the lock file cannot be opened or written.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
   // Takes the lock again, with a warning, if the folder or its lock file was removed during the

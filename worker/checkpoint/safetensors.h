@@ -104,7 +104,8 @@ class SafetensorsReader {
  private:
   void read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const;
   void parse_header();
-  // Returns the byte of the file at which the header's entry of this tensor starts, for messages.
+  // Returns the offset in the file, in bytes, at which the header's entry of this tensor starts;
+  // used in messages.
   std::uint64_t byte_of(const std::string& name) const;
   [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
   [[noreturn]] void cut_short(std::uint64_t expected, std::uint64_t found) const;

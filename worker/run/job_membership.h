@@ -21,8 +21,9 @@ bool meets_through_mpi(const TrainOptions& options);
 // meets_through_mpi().
 ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 
-// Joins the other tasks at the rendezvous. Returns null for a job of one task, and for a job with
-// parameter servers, because its tasks register with the servers. Throws UsageError, PeerError.
+// Joins the other tasks at the rendezvous. Returns null for a job of one task. Also returns null
+// for a job with parameter servers, because the tasks of such a job register with the servers.
+// Throws UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 
 // Returns the peer timeout of tasks in a job with parameter servers: `given` unless it is 0, else

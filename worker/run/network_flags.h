@@ -30,9 +30,9 @@ struct Normalization {
 // deviation. Throws UsageError naming --normalize.
 Normalization parse_normalize(const std::string& text);
 
-// Returns the normalization of samples with `channels` channels: the one that `text` gives, or
-// `of_data` if `text` is empty. Throws UsageError if the normalization has another number of
-// channels.
+// Returns the normalization of samples with `channels` channels: the normalization that `text`
+// gives, or `of_data` if `text` is empty. Throws UsageError if the normalization has another number
+// of channels.
 Normalization choose_normalization(const std::string& text, const Normalization& of_data,
                                    std::size_t channels);
 

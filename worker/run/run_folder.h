@@ -24,8 +24,8 @@ FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpe
 // nullopt if the folder is free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
-// Takes the lock of the checkpoint folder for a worker that may have to write a checkpoint later;
-// returns nullopt if the worker cannot write to the folder.
+// Takes the lock of the checkpoint folder for a worker that may have to write a checkpoint later.
+// Returns nullopt if the worker cannot write to the folder.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 

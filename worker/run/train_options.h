@@ -48,7 +48,8 @@ struct TrainOptions {
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
   bool has_own_cpus = false;    // no other task uses this task's CPUs
-  // True for a single process on GPUs without --replicas, which has a replica on each device.
+  // True for a single process on GPUs without --replicas. Such a process has a replica on each
+  // device.
   bool takes_every_device = false;
   // True: several replicas may use one device, because the user asked for it.
   bool shares_devices = false;

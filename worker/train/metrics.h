@@ -150,8 +150,8 @@ struct Summary {
   std::optional<DeviceLoad> gpu;           // load of this task's GPUs, if the driver reports it
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
   std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
-  // The number of batches whose gradients a worker had pushed only in part when it died. Another
-  // worker trained each of these batches again, so the values contain the pushed part twice. 0 for
+  // The number of batches that a worker had pushed only in part when it died. Another worker
+  // trained each of these batches again, so the values contain the pushed part twice. 0 for
   // synchronous replicas.
   std::int64_t repeated_batches = 0;
 };

@@ -54,7 +54,7 @@ struct Chance {
 
 // Without --target-accuracy, the target is this fraction of the baseline's best accuracy, because a
 // fixed target would be meaningless for most networks. The baseline is the first row with one
-// worker, or the first row if there is none. Rows without a result are skipped.
+// worker, or the first row if no row has one worker. Only rows with a result can be the baseline.
 inline constexpr double kTargetShare = 0.98;
 
 struct DerivedTarget {

@@ -24,7 +24,7 @@ class NpyFile {
   const NpyHeader& header() const noexcept { return header_; }
   std::int64_t num_rows() const noexcept { return header_.shape[0]; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
-  // Returns the byte of the file at which a row starts.
+  // Returns the offset in the file, in bytes, at which a row starts.
   std::uint64_t offset_of(std::int64_t row) const noexcept {
     return header_.data_offset + static_cast<std::uint64_t>(row) * row_bytes_;
   }

@@ -53,8 +53,8 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  // After a change of the cost, the number of values to wait for until only the newest values are
-  // kept, without the values that were measured during the change; otherwise 0.
+  // After the cost has changed, the number of values still to be added before the older values are
+  // dropped once more, because some of them were measured during the change. Otherwise 0.
   int settling_ = 0;
   int pauses_ = 0;  // number of consecutive values that were left out
 };

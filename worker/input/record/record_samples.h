@@ -80,8 +80,8 @@ std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards
 void require_readable(const Dataset& dataset, const RecordShards& shards);
 
 // Throws UsageError if the first records have values, such as raw pixels, and not pictures.
-// data_name: such as "tfrecord". flags: the flags for reading values, without the shape, for the
-// message: "--raw-shape ".
+// data_name: such as "tfrecord". flags: the flags by which such values can be read, such as
+// "--raw-shape ", to which the message adds the shape.
 void require_pictures(const RecordShards& shards, const FeatureName& image,
                       std::string_view data_name, std::string_view flags);
 

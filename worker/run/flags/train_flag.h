@@ -40,7 +40,8 @@ using FlagText = std::optional<std::string>;
 struct TrainFlag {
   using Text = FlagText (*)(const TrainOptions&);
   using Condition = bool (*)(const TrainOptions&);
-  // Whether the tasks of a job compare the value when they meet, and what a difference causes.
+  // Whether the tasks of a job compare the value when they meet. A difference causes a warning
+  // (kWarning) or an error (kRequired).
   enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
   // A condition under which the flag has an effect. In a run where the condition does not hold, the
   // flag is refused with "FLAG requires WHAT"; if `what` is empty, the flag is ignored.
