@@ -1,5 +1,7 @@
 // Sums along the axes of maps (a transpose and a mean are special cases), and products of maps with
 // the factors of their channels. A thread writes each element once and sums in a fixed order.
+#include <tuple>
+
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -13,11 +15,6 @@ struct AxisSum {
   const T* x;
   T* y;
 
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
   __device__ float sum_at(const T* first) const {
     float sum = 0.0F;
     for (int h = 0; h < sums.counts[0]; ++h) {
@@ -30,7 +27,7 @@ struct AxisSum {
   }
 
   template <int kWidth>
-  __device__ void at(std::int64_t row, int channel, NoConstants) const {
+  __device__ void at(std::int64_t row, int channel) const {
     const Pixel pixel = pixel_of(row, sums.sides[0], sums.sides[1]);
     const T* const first =
         x + pixel.n * sums.x_elements + pixel.row * sums.outer[0] + pixel.column * sums.outer[1];
@@ -48,12 +45,7 @@ struct ChannelProduct {
   int pixels, channels;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t row, int channel, NoConstants) const {
+  __device__ void at(std::int64_t row, int channel) const {
     auto values = load<kWidth>(x + row * channels + channel);
     const auto scales = load<kWidth>(factors + row / pixels * channels + channel);
     for (int i = 0; i < kWidth; ++i) values[i] *= scales[i];
@@ -69,12 +61,7 @@ struct ChannelProductGradient {
   int pixels, channels;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t n, int channel, NoConstants) const {
+  __device__ void at(std::int64_t n, int channel) const {
     Floats<kWidth> sums{};
 #pragma unroll 4
     for (int pixel = 0; pixel < pixels; ++pixel) {
@@ -111,21 +98,13 @@ void multiply_channels_gradient(const T* x, const T* dy, T* dfactors, std::int64
                   rows_in_vectors<T>(channels, x, dy, dfactors), stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
-template void axis_sums(const AxisSums&, const float*, float*, cudaStream_t);
-template void multiply_channels(const float*, const float*, float*, std::int64_t, int, int,
-                                cudaStream_t);
-template void multiply_channels_gradient(const float*, const float*, float*, std::int64_t, int, int,
-                                         cudaStream_t);
-template void axis_sums(const AxisSums&, const __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
-template void multiply_channels(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*,
-                                std::int64_t, int, int, cudaStream_t);
-template void multiply_channels_gradient(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*,
-                                         std::int64_t, int, int, cudaStream_t);
-template void axis_sums(const AxisSums&, const __half*, __half*, cudaStream_t);
-template void multiply_channels(const __half*, const __half*, __half*, std::int64_t, int, int,
-                                cudaStream_t);
-template void multiply_channels_gradient(const __half*, const __half*, __half*, std::int64_t, int,
-                                         int, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto axis_functions() {
+  return std::make_tuple(axis_sums<T>..., multiply_channels<T>...,
+                         multiply_channels_gradient<T>...);
+}
+template auto axis_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

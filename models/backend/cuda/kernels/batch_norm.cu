@@ -2,6 +2,7 @@
 // and the output in one pass over the map (in f32).
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
@@ -40,9 +41,6 @@ struct SumTerms {
       sums[1][i] += shifted * shifted;
     }
   }
-
-  template <int kWidth>
-  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
 template <typename T, bool kAdd>
@@ -204,21 +202,12 @@ void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean
   });
 }
 
-// Instantiates batch norm's forward functions for float, __nv_bfloat16 and __half.
-template void batch_norm_sums(const BatchNormShape&, const float*, const float*, double*, void*,
-                              cudaStream_t);
-template void batch_norm_apply(const BatchNormShape&, const float*, const float*, const float*,
-                               const float*, const float*, const float*, float*, std::uint8_t*,
-                               cudaStream_t);
-template void batch_norm_sums(const BatchNormShape&, const __nv_bfloat16*, const float*, double*,
-                              void*, cudaStream_t);
-template void batch_norm_apply(const BatchNormShape&, const __nv_bfloat16*, const float*,
-                               const float*, const float*, const float*, const __nv_bfloat16*,
-                               __nv_bfloat16*, std::uint8_t*, cudaStream_t);
-template void batch_norm_sums(const BatchNormShape&, const __half*, const float*, double*, void*,
-                              cudaStream_t);
-template void batch_norm_apply(const BatchNormShape&, const __half*, const float*, const float*,
-                               const float*, const float*, const __half*, __half*, std::uint8_t*,
-                               cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto batch_norm_functions() {
+  return std::make_tuple(batch_norm_sums<T>..., batch_norm_apply<T>...);
+}
+template auto batch_norm_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

@@ -1,5 +1,7 @@
 // The backward pass of batch norm computes the sums of the gradient, the coefficients of each
 // channel from them (in f64), and the gradients of the maps in one pass (in f32).
+#include <tuple>
+
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -189,24 +191,12 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uin
   });
 }
 
-// Instantiates batch norm's backward functions for float, __nv_bfloat16 and __half.
-template void batch_norm_gradient_sums(const BatchNormShape&, const float*, const std::uint8_t*,
-                                       const float*, const float*, const float*, const float*,
-                                       float*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const float*, const std::uint8_t*,
-                                  const float*, const float*, const float*, float*, cudaStream_t);
-template void batch_norm_gradient_sums(const BatchNormShape&, const __nv_bfloat16*,
-                                       const std::uint8_t*, const __nv_bfloat16*,
-                                       const __nv_bfloat16*, const float*, const float*,
-                                       __nv_bfloat16*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const __nv_bfloat16*, const std::uint8_t*,
-                                  const __nv_bfloat16*, const __nv_bfloat16*, const float*,
-                                  __nv_bfloat16*, cudaStream_t);
-template void batch_norm_gradient_sums(const BatchNormShape&, const __half*, const std::uint8_t*,
-                                       const __half*, const __half*, const float*, const float*,
-                                       __half*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const __half*, const std::uint8_t*,
-                                  const __half*, const __half*, const float*, __half*,
-                                  cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto batch_norm_gradient_functions() {
+  return std::make_tuple(batch_norm_gradient_sums<T>..., batch_norm_backward<T>...);
+}
+template auto batch_norm_gradient_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

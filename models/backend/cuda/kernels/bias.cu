@@ -1,4 +1,6 @@
 // Adds a bias to every row of a map, and sums the rows of a gradient to the gradient of the bias.
+#include <tuple>
+
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -58,9 +60,6 @@ struct BiasGradientTerms {
     const auto floats = to_floats(gradients);
     for (int i = 0; i < kWidth; ++i) sums[0][i] += floats[i];
   }
-
-  template <int kWidth>
-  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
 }  // namespace
@@ -83,12 +82,12 @@ std::int64_t bias_gradient_scratch(std::int64_t rows, int channels) {
   return column_sums_scratch(rows, channels, 1);
 }
 
-// Instantiates the bias functions for float, __nv_bfloat16 and __half.
-template void add_bias(float*, const float*, std::int64_t, int, bool, cudaStream_t);
-template void bias_gradient(const float*, float*, std::int64_t, int, void*, cudaStream_t);
-template void add_bias(__nv_bfloat16*, const float*, std::int64_t, int, bool, cudaStream_t);
-template void bias_gradient(const __nv_bfloat16*, float*, std::int64_t, int, void*, cudaStream_t);
-template void add_bias(__half*, const float*, std::int64_t, int, bool, cudaStream_t);
-template void bias_gradient(const __half*, float*, std::int64_t, int, void*, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto bias_functions() {
+  return std::make_tuple(add_bias<T>..., bias_gradient<T>...);
+}
+template auto bias_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

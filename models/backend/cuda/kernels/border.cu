@@ -1,7 +1,5 @@
 // Adds zeros around maps and removes borders, for convolutions with different padding on their
 // sides.
-#include <algorithm>
-
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
@@ -15,9 +13,7 @@ template <int kWidth, typename T>
 __global__ void __launch_bounds__(kThreads)
     with_border_kernel(BorderShape shape, const T* x, T* y, std::int64_t packs) {
   const int packs_per_pixel = shape.channels / kWidth;
-  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < packs;
-       i += threads) {
+  for_indices_of_thread(packs, [&](std::int64_t i) {
     const std::int64_t pixel = i / packs_per_pixel;
     const std::int64_t line = pixel / shape.y_width;  // counts rows of all samples
     const std::int64_t sample = line / shape.y_height;
@@ -30,7 +26,7 @@ __global__ void __launch_bounds__(kThreads)
       values = load<kWidth>(x + source * shape.channels + pack * kWidth);
     }
     store(y + i * kWidth, values);
-  }
+  });
 }
 
 }  // namespace
@@ -39,19 +35,11 @@ template <typename T>
 void with_border(const BorderShape& shape, const T* x, T* y, cudaStream_t stream) {
   const std::int64_t elements = shape.n * shape.y_height * shape.y_width * shape.channels;
   if (elements == 0) return;
-  constexpr int kPack = 16 / sizeof(T);
-  const auto start = [&](auto width) {
+  with_width<T>(rows_in_vectors<T>(shape.channels, x, y), [&](auto width) {
     const std::int64_t packs = elements / width.value;
-    const std::int64_t blocks =
-        std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
-    launch({"with_border", dim3(static_cast<unsigned>(blocks)), kThreads, stream},
-           with_border_kernel<width.value, T>, shape, x, y, packs);
-  };
-  if (shape.channels % kPack == 0 && aligned(x, y)) {
-    start(std::integral_constant<int, kPack>{});
-  } else {
-    start(std::integral_constant<int, 1>{});
-  }
+    launch({"with_border", blocks_for(packs), kThreads, stream}, with_border_kernel<width.value, T>,
+           shape, x, y, packs);
+  });
 }
 
 template void with_border(const BorderShape&, const float*, float*, cudaStream_t);

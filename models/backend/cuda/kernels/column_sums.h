@@ -32,12 +32,15 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
+// The type of constants of Terms that use no constants per channel.
+struct NoConstants {};
+
 // The first kernel of column sums; writes partial [row_blocks][kSums][channels]. Terms has these
 // members. kSums: the number of sums per channel. kRowsAtOnce: the number of rows that are read
 // ahead. constants<kWidth>(channel): returns the constants of a pack of channels.
 // read<kWidth>(first): reads the pack with the first element `first`. add(first, inputs, constants,
 // sums): adds the result `inputs` of read(first) to sums, float[kSums][kWidth].
-// finish<kWidth>(channel, sums): called after a thread's last row.
+// finish<kWidth>(channel, sums): called after a thread's last row; Terms may lack it.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -48,7 +51,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     for_packs_of_thread<Terms::kRowsAtOnce>(
         place, grid, [&](std::int64_t first) { return terms.template read<kWidth>(first); },
         [&](std::int64_t first, const auto& inputs) { terms.add(first, inputs, constants, sums); });
-    terms.template finish<kWidth>(place.channel, sums);
+    if constexpr (requires { terms.template finish<kWidth>(place.channel, sums); }) {
+      terms.template finish<kWidth>(place.channel, sums);
+    }
   }
   __shared__ float tile[kThreads * kWidth];  // partial sums: [rows of the block][lanes][kWidth]
   const int columns = grid.lanes * kWidth;

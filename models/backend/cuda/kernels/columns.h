@@ -97,6 +97,23 @@ __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& 
   }
 }
 
+// Returns the blocks of a grid with a thread for each of `count` indices, but at most kMostBlocks:
+// a thread then takes several indices.
+inline dim3 blocks_for(std::int64_t count) {
+  const std::int64_t blocks = (count + kThreads - 1) / kThreads;
+  return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)));
+}
+
+// Calls visit(i) for the indices of a thread in [0, count), in order. Every index has one thread.
+template <typename Visit>
+__device__ void for_indices_of_thread(std::int64_t count, const Visit& visit) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += threads) {
+    visit(i);
+  }
+}
+
 // Returns the launch parameters of a kernel with one thread per channel.
 inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
   const int blocks = (channels + kThreads - 1) / kThreads;
@@ -106,9 +123,6 @@ __device__ inline int channel_of_thread() {
   return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
 }
 
-// The constants type of an Operation on maps that uses no constants per channel.
-struct NoConstants {};
-
 // Whether an Operation reads rows ahead. An operation may do so only if it reads no other rows than
 // the rows that it writes.
 template <typename Operation>
@@ -116,18 +130,18 @@ inline constexpr bool kReadsAhead = requires {
   Operation::kRowsAtOnce;
 };
 
-// The kernel that applies Operation to a map. Operation has constants<kWidth>(channel), which
-// returns the constants of a pack of channels. An operation that does not read ahead has
-// at<kWidth>(row, channel, constants). An operation that reads ahead has kRowsAtOnce, the number of
-// rows; read<kWidth>(first); and write(first, constants, inputs). `first` is the index of the
-// pack's first element, and `inputs` is the result of read(first).
+// The kernel that applies Operation to a map. An operation that does not read ahead has
+// at<kWidth>(row, channel). An operation that reads ahead has constants<kWidth>(channel), which
+// returns the constants of a pack of channels; kRowsAtOnce, the number of rows;
+// read<kWidth>(first); and write(first, constants, inputs). `first` is the index of the pack's
+// first element, and `inputs` is the result of read(first).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOnce : 1)
     rows_kernel(Operation operation, ColumnGrid grid) {
   const ColumnPlace place = column_place<kWidth>(grid);
   if (place.idle) return;
-  const auto constants = operation.template constants<kWidth>(place.channel);
   if constexpr (kReadsAhead<Operation>) {
+    const auto constants = operation.template constants<kWidth>(place.channel);
     // Goes from the last row to the first. Most of these kernels run after a kernel that reads the
     // same map from the first row to the last, so the last rows are still in the L2 cache.
     const std::int64_t ends = (grid.rows - 1) * grid.channels + 2 * place.channel;
@@ -139,7 +153,7 @@ __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOn
         });
   } else {
     for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
-      operation.template at<kWidth>(row, place.channel, constants);
+      operation.template at<kWidth>(row, place.channel);
     }
   }
 }

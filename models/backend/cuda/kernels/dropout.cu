@@ -1,6 +1,5 @@
 // Dropout: a thread draws the four numbers of one Philox counter and applies them to four elements
 // of a sample. Forward and backward pass draw the same numbers, so no mask is stored.
-#include <algorithm>
 #include <limits>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -71,10 +70,8 @@ template <typename T>
 void dropout(const Dropout& how, const std::uint64_t* keys, const T* x, T* y, cudaStream_t stream) {
   const std::int64_t counters = (how.elements + kWords - 1) / kWords;
   if (how.n * counters == 0) return;
-  const std::int64_t blocks =
-      std::min<std::int64_t>((how.n * counters + kThreads - 1) / kThreads, kMostBlocks);
   with_flag(how.elements % kWords == 0 && aligned(x, y), [&](auto is_whole) {
-    launch({"dropout", dim3(static_cast<unsigned>(blocks)), kThreads, stream},
+    launch({"dropout", blocks_for(how.n * counters), kThreads, stream},
            dropout_kernel<is_whole.value, T>, how, counters, keys, x, y);
   });
 }

@@ -1,45 +1,20 @@
 // Element by element in packs of 16 bytes: normalisation of samples, conversions, activations,
 // sums, products.
-#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
 
-#include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
-#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/elements.h"
 #include "models/backend/cuda/kernels/pack.h"
 #include "models/graph/activation.h"
 
 namespace syncopate::cuda {
 namespace {
 
-// The kernel of element-wise operations. Operation provides at<kWidth>(first element).
-template <int kWidth, typename Operation>
-__global__ void __launch_bounds__(kThreads)
-    elementwise_kernel(Operation operation, std::int64_t count) {
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  const std::int64_t packs = count / kWidth;
-  for (std::int64_t pack = thread; pack < packs; pack += threads) {
-    operation.template at<kWidth>(pack * kWidth);
-  }
-  // The elements after the last whole pack are fewer than the threads of a block: one per thread.
-  const std::int64_t last = packs * kWidth + thread;
-  if (kWidth > 1 && last < count) operation.template at<1>(last);
-}
-
-// Applies an operation to all elements. Wide is the larger of the types that the operation moves.
-template <typename Wide, typename Operation>
-void for_each_element(const char* name, const Operation& operation, std::int64_t count,
-                      bool vectors, cudaStream_t stream) {
-  if (count == 0) return;
-  with_width<Wide>(vectors, [&](auto width) {
-    const std::int64_t packs = (count + width - 1) / width;
-    const std::int64_t blocks =
-        std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
-    launch({name, dim3(static_cast<unsigned>(blocks)), kThreads, stream},
-           elementwise_kernel<width.value, Operation>, operation, count);
-  });
-}
+template <typename A, typename B>
+using Wider = std::conditional_t<(sizeof(A) > sizeof(B)), A, B>;
 
 template <typename From, typename T>
 struct Normalise {
@@ -62,74 +37,52 @@ struct Normalise {
   }
 };
 
-template <typename From, typename To>
-struct Convert {
+// y = function(x), element by element.
+template <typename From, typename To, typename Function>
+struct OfOne {
   const From* x;
   To* y;
-
-  template <int kWidth>
-  __device__ void at(std::int64_t first) const {
-    store(y + first, load<kWidth>(x + first));
-  }
-};
-
-template <typename T>
-struct ReluForward {
-  const T* x;
-  T* y;
+  Function function;
 
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     auto floats = load<kWidth>(x + first);
-    // This comparison lets NaN pass through ReLU.
-    for (int i = 0; i < kWidth; ++i) floats[i] = floats[i] < 0.0F ? 0.0F : floats[i];
+    for (int i = 0; i < kWidth; ++i) floats[i] = function(floats[i]);
     store(y + first, floats);
   }
 };
 
-template <typename T>
-struct ReluBackward {
-  const T* y;
-  const T* dy;
-  T* dx;
-
-  template <int kWidth>
-  __device__ void at(std::int64_t first) const {
-    const auto outputs = load<kWidth>(y + first);
-    auto floats = load<kWidth>(dy + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] = outputs[i] > 0.0F ? floats[i] : 0.0F;
-    store(dx + first, floats);
-  }
-};
-
-template <typename T>
-struct Add {
+// y = function(a, b), element by element.
+template <typename T, typename Function>
+struct OfTwo {
   const T* a;
   const T* b;
   T* y;
+  Function function;
 
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     auto floats = load<kWidth>(a + first);
     const auto others = load<kWidth>(b + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
+    for (int i = 0; i < kWidth; ++i) floats[i] = function(floats[i], others[i]);
     store(y + first, floats);
   }
 };
 
-template <typename T>
-struct Multiply {
-  const T* a;
-  const T* b;
-  T* y;
-
-  template <int kWidth>
-  __device__ void at(std::int64_t first) const {
-    auto floats = load<kWidth>(a + first);
-    const auto others = load<kWidth>(b + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] *= others[i];
-    store(y + first, floats);
-  }
+struct Identity {
+  __device__ float operator()(float x) const { return x; }
+};
+struct Relu {
+  __device__ float operator()(float x) const { return x < 0.0F ? 0.0F : x; }  // lets NaN pass
+};
+struct ReluGradient {
+  __device__ float operator()(float y, float dy) const { return y > 0.0F ? dy : 0.0F; }
+};
+struct Addition {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Multiplication {
+  __device__ float operator()(float a, float b) const { return a * b; }
 };
 
 __device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
@@ -206,79 +159,69 @@ __device__ inline float slope_of(functions::Clip f, float x) {
 __device__ inline float value_of(functions::Linear f, float x) { return x * f.factor + f.offset; }
 __device__ inline float slope_of(functions::Linear f, float /*x*/) { return f.factor; }
 
-template <typename T, typename Function>
-struct ActivateForward {
-  const T* x;
-  T* y;
+template <typename Function>
+struct ActivationValue {
   Function function;
-
-  template <int kWidth>
-  __device__ void at(std::int64_t first) const {
-    auto floats = load<kWidth>(x + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] = value_of(function, floats[i]);
-    store(y + first, floats);
-  }
+  __device__ float operator()(float x) const { return value_of(function, x); }
+};
+template <typename Function>
+struct ActivationGradient {
+  Function function;
+  __device__ float operator()(float x, float dy) const { return dy * slope_of(function, x); }
 };
 
+template <typename From, typename To, typename Function>
+void apply(const char* name, const Function& function, const From* x, To* y, std::int64_t count,
+           cudaStream_t stream) {
+  for_each_element<Wider<From, To>>(name, OfOne<From, To, Function>{x, y, function}, count,
+                                    aligned(x, y), stream);
+}
 template <typename T, typename Function>
-struct ActivateBackward {
-  const T* x;
-  const T* dy;
-  T* dx;
-  Function function;
-
-  template <int kWidth>
-  __device__ void at(std::int64_t first) const {
-    const auto inputs = load<kWidth>(x + first);
-    auto floats = load<kWidth>(dy + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] *= slope_of(function, inputs[i]);
-    store(dx + first, floats);
-  }
-};
+void apply(const char* name, const Function& function, const T* a, const T* b, T* y,
+           std::int64_t count, cudaStream_t stream) {
+  for_each_element<T>(name, OfTwo<T, Function>{a, b, y, function}, count, aligned(a, b, y), stream);
+}
 
 }  // namespace
 
 template <typename From, typename T>
 void normalise(const From* x, float unit, const float* mean, const float* stddev, T* y,
                std::int64_t count, int channels, cudaStream_t stream) {
-  using Wide = std::conditional_t<(sizeof(From) > sizeof(T)), From, T>;
-  for_each_element<Wide>("normalise", Normalise<From, T>{x, unit, mean, stddev, y, channels}, count,
-                         aligned(x, y), stream);
+  for_each_element<Wider<From, T>>("normalise",
+                                   Normalise<From, T>{x, unit, mean, stddev, y, channels}, count,
+                                   aligned(x, y), stream);
 }
 
 template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream) {
-  using Wide = std::conditional_t<(sizeof(From) > sizeof(To)), From, To>;
-  for_each_element<Wide>("convert", Convert<From, To>{x, y}, count, aligned(x, y), stream);
+  apply("convert", Identity{}, x, y, count, stream);
 }
 
 template <typename T>
 void relu_forward(const T* x, T* y, std::int64_t count, cudaStream_t stream) {
-  for_each_element<T>("relu_forward", ReluForward<T>{x, y}, count, aligned(x, y), stream);
+  apply("relu_forward", Relu{}, x, y, count, stream);
 }
 
 template <typename T>
 void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count, cudaStream_t stream) {
-  for_each_element<T>("relu_backward", ReluBackward<T>{y, dy, dx}, count, aligned(y, dy, dx),
-                      stream);
+  apply("relu_backward", ReluGradient{}, y, dy, dx, count, stream);
 }
 
 template <typename T>
 void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) {
-  for_each_element<T>("add", Add<T>{a, b, y}, count, aligned(a, b, y), stream);
+  apply("add", Addition{}, a, b, y, count, stream);
 }
 
 template <typename T>
 void multiply(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) {
-  for_each_element<T>("multiply", Multiply<T>{a, b, y}, count, aligned(a, b, y), stream);
+  apply("multiply", Multiplication{}, a, b, y, count, stream);
 }
 
 template <typename T>
 void activate_forward(const ActivationOp& op, const T* x, T* y, std::int64_t count,
                       cudaStream_t stream) {
   with_function(op, [&]<typename Function>(Function function) {
-    for_each_element<T>("activate_forward", ActivateForward<T, Function>{x, y, function}, count,
-                        aligned(x, y), stream);
+    apply("activate_forward", ActivationValue<Function>{function}, x, y, count, stream);
   });
 }
 
@@ -286,65 +229,19 @@ template <typename T>
 void activate_backward(const ActivationOp& op, const T* x, const T* dy, T* dx, std::int64_t count,
                        cudaStream_t stream) {
   with_function(op, [&]<typename Function>(Function function) {
-    for_each_element<T>("activate_backward", ActivateBackward<T, Function>{x, dy, dx, function},
-                        count, aligned(x, dy, dx), stream);
+    apply("activate_backward", ActivationGradient<Function>{function}, x, dy, dx, count, stream);
   });
 }
 
-// Instantiates the element-wise functions for float, __nv_bfloat16 and __half.
-template void normalise(const std::uint8_t*, float, const float*, const float*, float*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const std::uint16_t*, float, const float*, const float*, float*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const float*, float, const float*, const float*, float*, std::int64_t, int,
-                        cudaStream_t);
-template void normalise(const std::uint8_t*, float, const float*, const float*, __nv_bfloat16*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const std::uint16_t*, float, const float*, const float*, __nv_bfloat16*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const float*, float, const float*, const float*, __nv_bfloat16*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const std::uint8_t*, float, const float*, const float*, __half*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const std::uint16_t*, float, const float*, const float*, __half*,
-                        std::int64_t, int, cudaStream_t);
-template void normalise(const float*, float, const float*, const float*, __half*, std::int64_t, int,
-                        cudaStream_t);
-template void relu_forward(const float*, float*, std::int64_t, cudaStream_t);
-template void relu_backward(const float*, const float*, float*, std::int64_t, cudaStream_t);
-template void add(const float*, const float*, float*, std::int64_t, cudaStream_t);
-template void multiply(const float*, const float*, float*, std::int64_t, cudaStream_t);
-template void multiply(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
-                       cudaStream_t);
-template void multiply(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
-template void activate_forward(const ActivationOp&, const float*, float*, std::int64_t,
-                               cudaStream_t);
-template void activate_forward(const ActivationOp&, const __nv_bfloat16*, __nv_bfloat16*,
-                               std::int64_t, cudaStream_t);
-template void activate_forward(const ActivationOp&, const __half*, __half*, std::int64_t,
-                               cudaStream_t);
-template void activate_backward(const ActivationOp&, const float*, const float*, float*,
-                                std::int64_t, cudaStream_t);
-template void activate_backward(const ActivationOp&, const __nv_bfloat16*, const __nv_bfloat16*,
-                                __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void activate_backward(const ActivationOp&, const __half*, const __half*, __half*,
-                                std::int64_t, cudaStream_t);
-template void convert(const float*, float*, std::int64_t, cudaStream_t);
-template void convert(const float*, __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void convert(const float*, __half*, std::int64_t, cudaStream_t);
-template void relu_forward(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void relu_backward(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*,
-                            std::int64_t, cudaStream_t);
-template void add(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
-                  cudaStream_t);
-template void convert(const __nv_bfloat16*, float*, std::int64_t, cudaStream_t);
-template void convert(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void convert(const __nv_bfloat16*, __half*, std::int64_t, cudaStream_t);
-template void relu_forward(const __half*, __half*, std::int64_t, cudaStream_t);
-template void relu_backward(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
-template void add(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
-template void convert(const __half*, float*, std::int64_t, cudaStream_t);
-template void convert(const __half*, __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void convert(const __half*, __half*, std::int64_t, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto elementwise_functions() {
+  return std::make_tuple(normalise<std::uint8_t, T>..., normalise<std::uint16_t, T>...,
+                         normalise<float, T>..., convert<T, float>..., convert<T, __nv_bfloat16>...,
+                         convert<T, __half>..., relu_forward<T>..., relu_backward<T>..., add<T>...,
+                         multiply<T>..., activate_forward<T>..., activate_backward<T>...);
+}
+template auto elementwise_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

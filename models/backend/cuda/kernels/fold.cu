@@ -1,7 +1,7 @@
 // Folds maps: blocks of pixels become the channels of one pixel, and channels of zeros are added,
 // because cuDNN convolves the three channels of samples slowly.
-#include <algorithm>
 #include <climits>
+#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -10,13 +10,6 @@
 
 namespace syncopate::cuda {
 namespace {
-
-// Returns the number of blocks that write `packs` packs.
-dim3 blocks_of(std::int64_t packs) {
-  const std::int64_t blocks =
-      std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
-  return dim3(static_cast<unsigned>(blocks));
-}
 
 // Source::at(pixel, channel) computes an element of x.
 
@@ -74,17 +67,17 @@ void start(const char* name, const FoldShape& shape, const Source& source, To* y
   // The loop adds the number of threads to the index once more than there are packs. A map that is
   // too large for an int is rare, so it has one slow kernel instead of three.
   if (elements >= INT_MAX - kMostBlocks * kThreads) {
-    return launch({name, blocks_of(elements), kThreads, stream},
+    return launch({name, blocks_for(elements), kThreads, stream},
                   fold_kernel<1, std::int64_t, To, Source>, shape, source, y, elements);
   }
   const auto start_with = [&](auto width) {
     const std::int64_t packs = elements / width.value;
     if (shape.block == 1 && shape.y_channels == width.value) {
-      return launch({name, blocks_of(packs), kThreads, stream},
+      return launch({name, blocks_for(packs), kThreads, stream},
                     with_channels_kernel<width.value, To, Source>, source, shape.channels, y,
                     packs);
     }
-    launch({name, blocks_of(packs), kThreads, stream}, fold_kernel<width.value, int, To, Source>,
+    launch({name, blocks_for(packs), kThreads, stream}, fold_kernel<width.value, int, To, Source>,
            shape, source, y, static_cast<int>(packs));
   };
   if (shape.y_channels % 8 == 0 && aligned(y)) return start_with(std::integral_constant<int, 8>{});
@@ -117,9 +110,7 @@ struct Normalised {
 template <typename From, typename To>
 __global__ void __launch_bounds__(kThreads)
     unfold_kernel(FoldShape shape, const From* y, To* x, std::int64_t elements) {
-  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-       i < elements; i += threads) {
+  for_indices_of_thread(elements, [&](std::int64_t i) {
     const std::int64_t pixel = i / shape.channels;
     const std::int64_t line = pixel / shape.width;
     const std::int64_t sample = line / shape.height;
@@ -131,7 +122,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t from = (sample * shape.y_height + row) * shape.y_width + column;
     const std::int64_t channel = place * shape.channels + i - pixel * shape.channels;
     x[i] = from_float<To>(to_float(y[from * shape.y_channels + channel]));
-  }
+  });
 }
 
 }  // namespace
@@ -152,34 +143,17 @@ template <typename From>
 void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream) {
   const std::int64_t elements = shape.n * shape.height * shape.width * shape.channels;
   if (elements == 0) return;
-  launch({"unfold", blocks_of(elements), kThreads, stream}, unfold_kernel<From, float>, shape, y, x,
-         elements);
+  launch({"unfold", blocks_for(elements), kThreads, stream}, unfold_kernel<From, float>, shape, y,
+         x, elements);
 }
 
-template void fold(const FoldShape&, const float*, float*, cudaStream_t);
-template void fold(const FoldShape&, const __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
-template void fold(const FoldShape&, const __half*, __half*, cudaStream_t);
-template void unfold(const FoldShape&, const float*, float*, cudaStream_t);
-template void unfold(const FoldShape&, const __nv_bfloat16*, float*, cudaStream_t);
-template void unfold(const FoldShape&, const __half*, float*, cudaStream_t);
-
-template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
-                              const float*, float*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
-                              const float*, float*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
-                              float*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
-                              const float*, __nv_bfloat16*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
-                              const float*, __nv_bfloat16*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
-                              __nv_bfloat16*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
-                              const float*, __half*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
-                              const float*, __half*, cudaStream_t);
-template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
-                              __half*, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto fold_functions() {
+  return std::make_tuple(fold<T>..., unfold<T>..., fold_normalised<std::uint8_t, T>...,
+                         fold_normalised<std::uint16_t, T>..., fold_normalised<float, T>...);
+}
+template auto fold_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

@@ -1,6 +1,7 @@
 // Layer norm: a group of threads computes each row of a map; the gradients of weight and bias are
 // sums over the rows.
 #include <cmath>
+#include <tuple>
 
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
@@ -123,9 +124,6 @@ struct ParameterGradientTerms {
       sums[1][i] += gradients[i];
     }
   }
-
-  template <int kWidth>
-  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
 }  // namespace
@@ -167,28 +165,13 @@ std::int64_t layer_norm_scratch(const LayerNormShape& shape) {
   return column_sums_scratch(shape.rows, shape.channels, 2);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
-template void layer_norm(const LayerNormShape&, const float*, const float*, const float*, float*,
-                         float*, float*, cudaStream_t);
-template void layer_norm_backward(const LayerNormShape&, const float*, const float*, const float*,
-                                  const float*, const float*, float*, cudaStream_t);
-template void layer_norm_parameter_gradients(const LayerNormShape&, const float*, const float*,
-                                             const float*, const float*, float*, void*,
-                                             cudaStream_t);
-template void layer_norm(const LayerNormShape&, const __nv_bfloat16*, const float*, const float*,
-                         __nv_bfloat16*, float*, float*, cudaStream_t);
-template void layer_norm_backward(const LayerNormShape&, const __nv_bfloat16*, const __nv_bfloat16*,
-                                  const float*, const float*, const float*, __nv_bfloat16*,
-                                  cudaStream_t);
-template void layer_norm_parameter_gradients(const LayerNormShape&, const __nv_bfloat16*,
-                                             const __nv_bfloat16*, const float*, const float*,
-                                             float*, void*, cudaStream_t);
-template void layer_norm(const LayerNormShape&, const __half*, const float*, const float*, __half*,
-                         float*, float*, cudaStream_t);
-template void layer_norm_backward(const LayerNormShape&, const __half*, const __half*, const float*,
-                                  const float*, const float*, __half*, cudaStream_t);
-template void layer_norm_parameter_gradients(const LayerNormShape&, const __half*, const __half*,
-                                             const float*, const float*, float*, void*,
-                                             cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto layer_norm_functions() {
+  return std::make_tuple(layer_norm<T>..., layer_norm_backward<T>...,
+                         layer_norm_parameter_gradients<T>...);
+}
+template auto layer_norm_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

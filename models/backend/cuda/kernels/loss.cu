@@ -3,11 +3,13 @@
 #include <climits>
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
+#include "models/backend/cuda/kernels/row_threads.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -19,6 +21,9 @@ struct RowLoss {
   double loss;
   double metric;
 };
+__device__ inline RowLoss operator+(const RowLoss& a, const RowLoss& b) {
+  return {a.loss + b.loss, a.metric + b.metric};
+}
 
 // Writes 1 / the number of the pixels that count of each sample; 0 where none does. One block per
 // sample.
@@ -29,16 +34,15 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t* const own = labels + static_cast<std::int64_t>(blockIdx.x) * pixels;
   int count = 0;
   for (int p = thread; p < pixels; p += kThreads) count += own[p] != kUncounted ? 1 : 0;
-  counts[thread] = count;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (thread < half) counts[thread] += counts[thread + half];
-    __syncthreads();
-  }
-  if (thread == 0) {
-    weights[blockIdx.x] = counts[0] == 0 ? 0.0F : 1.0F / static_cast<float>(counts[0]);
-  }
+  count = sum_of_row<kThreads>(count, counts);
+  if (thread == 0) weights[blockIdx.x] = count == 0 ? 0.0F : 1.0F / static_cast<float>(count);
 }
+
+// A logit and its class.
+struct Logit {
+  float value;
+  int index;
+};
 
 // The loss kernel uses kLanes threads per row; all threads of a block reach every barrier. weights:
 // of each sample's rows; null for samples of one row.
@@ -47,65 +51,32 @@ __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
                          int pixels, const float* weights, float smoothing, double inverse_divisor,
                          const float* scale, T* dlogits, RowLoss* losses) {
+  __shared__ Logit logits_of_block[kThreads];
   __shared__ float values[kThreads];
-  __shared__ int indices[kThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % kLanes;
-  const int leader = thread - lane;
-  const std::int64_t sample =
-      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
-  const int end = sample < n ? classes : 0;
+  const auto part = part_of_thread<kLanes, 1>(n, classes);
+  const std::int64_t sample = part.row;
+  const int lane = part.first;
   const std::int64_t first = sample * classes;
 
   // Finds the largest logit of a sample; of equal logits the first wins.
-  float best = -INFINITY;
-  int best_index = INT_MAX;
-  for (int k = lane; k < end; k += kLanes) {
+  Logit best = {-INFINITY, INT_MAX};
+  for (int k = lane; k < part.end; k += kLanes) {
     const float value = to_float(logits[first + k]);
-    if (value > best || best_index == INT_MAX) {
-      best = value;
-      best_index = k;
-    }
+    if (value > best.value || best.index == INT_MAX) best = {value, k};
   }
-  values[thread] = best;
-  indices[thread] = best_index;
-  __syncthreads();
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) {
-      const float other = values[thread + half];
-      const int other_index = indices[thread + half];
-      if (other > values[thread] || (other == values[thread] && other_index < indices[thread])) {
-        values[thread] = other;
-        indices[thread] = other_index;
-      }
-    }
-    __syncthreads();
-  }
-  const float largest = values[leader];
-  const int largest_index = indices[leader];
-  __syncthreads();
+  best = combined_in_row<kLanes>(best, logits_of_block, [](const Logit& a, const Logit& b) {
+    return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+  });
+  const float largest = best.value;
 
   float sum = 0.0F;
-  for (int k = lane; k < end; k += kLanes) sum += expf(to_float(logits[first + k]) - largest);
-  values[thread] = sum;
-  __syncthreads();
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) values[thread] += values[thread + half];
-    __syncthreads();
-  }
-  sum = values[leader];
+  for (int k = lane; k < part.end; k += kLanes) sum += expf(to_float(logits[first + k]) - largest);
+  sum = sum_of_row<kLanes>(sum, values);
 
   float all = 0.0F;  // the sum of the logits minus the largest, which label smoothing needs
   if (smoothing != 0.0F) {
-    __syncthreads();
-    for (int k = lane; k < end; k += kLanes) all += to_float(logits[first + k]) - largest;
-    values[thread] = all;
-    __syncthreads();
-    for (int half = kLanes / 2; half > 0; half /= 2) {
-      if (lane < half) values[thread] += values[thread + half];
-      __syncthreads();
-    }
-    all = values[leader];
+    for (int k = lane; k < part.end; k += kLanes) all += to_float(logits[first + k]) - largest;
+    all = sum_of_row<kLanes>(all, values);
   }
 
   if (sample >= n) return;
@@ -138,41 +109,27 @@ __global__ void __launch_bounds__(kThreads)
                               : static_cast<double>(NAN);
     double expected = chosen - static_cast<double>(largest);
     if (smoothing != 0.0F) {
-      const auto part = static_cast<double>(smoothing);
-      expected = (1.0 - part) * expected + part * static_cast<double>(all) / classes;
+      const auto spread = static_cast<double>(smoothing);
+      expected = (1.0 - spread) * expected + spread * static_cast<double>(all) / classes;
     }
-    const auto part = static_cast<double>(weight);
-    losses[sample] = {(log(static_cast<double>(sum)) - expected) * part,
-                      largest_index == label ? part : 0.0};
+    const auto share = static_cast<double>(weight);
+    losses[sample] = {(log(static_cast<double>(sum)) - expected) * share,
+                      best.index == label ? share : 0.0};
   }
 }
 
 // Adds the rows' contributions to the loss with one block of threads.
 __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(const RowLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
-  __shared__ double totals[kThreads];
-  __shared__ double metrics[kThreads];
+  __shared__ RowLoss totals[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
-  double total = 0.0;
-  double metric = 0.0;
+  RowLoss total = {0.0, 0.0};
 #pragma unroll 4
-  for (std::int64_t sample = thread; sample < n; sample += kThreads) {
-    total += losses[sample].loss;
-    metric += losses[sample].metric;
-  }
-  totals[thread] = total;
-  metrics[thread] = metric;
-  __syncthreads();
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    if (thread < half) {
-      totals[thread] += totals[thread + half];
-      metrics[thread] += metrics[thread + half];
-    }
-    __syncthreads();
-  }
+  for (std::int64_t sample = thread; sample < n; sample += kThreads) total = total + losses[sample];
+  total = sum_of_row<kThreads>(total, totals);
   if (thread == 0) {
-    sums->loss = totals[0] / divisor;
-    sums->metric = metrics[0];
+    sums->loss = total.loss / divisor;
+    sums->metric = total.metric;
   }
 }
 
@@ -183,73 +140,37 @@ __global__ void __launch_bounds__(kThreads)
     number_loss_kernel(const T* x, const float* targets, std::int64_t n, int values,
                        bool is_binary_cross_entropy, double inverse_divisor, const float* scale,
                        T* dx, RowLoss* losses) {
-  __shared__ double sums[kThreads];
-  __shared__ double metrics[kThreads];
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % kLanes;
-  const std::int64_t sample =
-      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
-  const int end = sample < n ? values : 0;
+  __shared__ RowLoss sums[kThreads];
+  const auto part = part_of_thread<kLanes, 1>(n, values);
   const double scaled = scale == nullptr ? 1.0 : static_cast<double>(*scale);
   const auto factor = static_cast<float>(scaled * inverse_divisor / values);
 
-  double sum = 0.0;
-  double metric = 0.0;
-  for (int k = lane; k < end; k += kLanes) {
-    const std::int64_t at = sample * values + k;
+  RowLoss sum = {0.0, 0.0};
+  for (int k = part.first; k < part.end; k += kLanes) {
+    const std::int64_t at = part.row * values + k;
     const float value = to_float(x[at]);
     const float target = targets[at];
     float slope = 2.0F * (value - target);
     if (is_binary_cross_entropy) {
       const float decay = expf(-fabsf(value));  // does not overflow
-      sum += static_cast<double>(fmaxf(value, 0.0F) - value * target) +
-             log1p(static_cast<double>(decay));
-      metric += (value >= 0.0F) == (target >= 0.5F) ? 1.0 : 0.0;
+      sum.loss += static_cast<double>(fmaxf(value, 0.0F) - value * target) +
+                  log1p(static_cast<double>(decay));
+      sum.metric += (value >= 0.0F) == (target >= 0.5F) ? 1.0 : 0.0;
       slope = (value >= 0.0F ? 1.0F : decay) / (1.0F + decay) - target;
     } else {
       const auto difference = static_cast<double>(value - target);
-      sum += difference * difference;
-      metric += fabs(difference);
+      sum.loss += difference * difference;
+      sum.metric += fabs(difference);
     }
     if (dx != nullptr) dx[at] = from_float<T>(slope * factor);
   }
-  sums[thread] = sum;
-  metrics[thread] = metric;
-  __syncthreads();
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) {
-      sums[thread] += sums[thread + half];
-      metrics[thread] += metrics[thread + half];
-    }
-    __syncthreads();
-  }
-  if (lane == 0 && sample < n) losses[sample] = {sums[thread] / values, metrics[thread] / values};
+  sum = sum_of_row<kLanes>(sum, sums);
+  if (part.first == 0 && part.row < n) losses[part.row] = {sum.loss / values, sum.metric / values};
 }
 
 // The scratch memory: the contribution of every row, then the weight of every sample.
 std::int64_t loss_bytes(const LossShape& shape) {
   return shape.rows() * static_cast<std::int64_t>(sizeof(RowLoss));
-}
-
-template <int kLanes, typename T>
-void launch_cross_entropy(const LossShape& shape, const T* logits, const std::int32_t* labels,
-                          const float* weights, const float* scale, T* dlogits, RowLoss* losses,
-                          cudaStream_t stream) {
-  const std::int64_t rows = kThreads / kLanes;  // of a block
-  const auto blocks = static_cast<unsigned>((shape.rows() + rows - 1) / rows);
-  launch({"softmax_cross_entropy", dim3(blocks), kThreads, stream}, cross_entropy_kernel<kLanes, T>,
-         logits, labels, shape.rows(), shape.classes, shape.pixels, weights, shape.smoothing,
-         1.0 / shape.divisor, scale, dlogits, losses);
-}
-
-template <int kLanes, typename T>
-void launch_number_loss(const NumberLossShape& shape, const T* x, const float* targets,
-                        const float* scale, T* dx, RowLoss* losses, cudaStream_t stream) {
-  const std::int64_t samples = kThreads / kLanes;  // of a block
-  const auto blocks = static_cast<unsigned>((shape.n + samples - 1) / samples);
-  launch({"number_loss", dim3(blocks), kThreads, stream}, number_loss_kernel<kLanes, T>, x, targets,
-         shape.n, shape.values, shape.is_binary_cross_entropy, 1.0 / shape.divisor, scale, dx,
-         losses);
 }
 
 }  // namespace
@@ -265,12 +186,17 @@ void softmax_cross_entropy(const LossShape& shape, const T* logits, const std::i
     launch({"count_pixels", dim3(static_cast<unsigned>(shape.n)), kThreads, stream},
            count_pixels_kernel, labels, shape.pixels, weights);
   }
+  const auto start = [&](auto lanes) {
+    launch({"softmax_cross_entropy", blocks_for_rows<lanes.value>(shape.rows()), kThreads, stream},
+           cross_entropy_kernel<lanes.value, T>, logits, labels, shape.rows(), shape.classes,
+           shape.pixels, weights, shape.smoothing, 1.0 / shape.divisor, scale, dlogits, losses);
+  };
   if (shape.n > 0 && shape.classes <= 8) {
-    launch_cross_entropy<8>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+    start(std::integral_constant<int, 8>{});
   } else if (shape.n > 0 && shape.classes <= kThreads) {
-    launch_cross_entropy<32>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+    start(std::integral_constant<int, 32>{});
   } else if (shape.n > 0) {
-    launch_cross_entropy<kThreads>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+    start(std::integral_constant<int, kThreads>{});
   }
   launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, shape.rows(),
          shape.divisor, sums);
@@ -284,10 +210,15 @@ template <typename T>
 void number_loss(const NumberLossShape& shape, const T* x, const float* targets, const float* scale,
                  T* dx, LossSums* sums, void* scratch, cudaStream_t stream) {
   auto* const losses = static_cast<RowLoss*>(scratch);
+  const auto start = [&](auto lanes) {
+    launch({"number_loss", blocks_for_rows<lanes.value>(shape.n), kThreads, stream},
+           number_loss_kernel<lanes.value, T>, x, targets, shape.n, shape.values,
+           shape.is_binary_cross_entropy, 1.0 / shape.divisor, scale, dx, losses);
+  };
   if (shape.n > 0 && shape.values <= 8) {
-    launch_number_loss<8>(shape, x, targets, scale, dx, losses, stream);
+    start(std::integral_constant<int, 8>{});
   } else if (shape.n > 0) {
-    launch_number_loss<kThreads>(shape, x, targets, scale, dx, losses, stream);
+    start(std::integral_constant<int, kThreads>{});
   }
   launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, shape.n,
          shape.divisor, sums);
@@ -297,18 +228,12 @@ std::int64_t number_loss_scratch(const NumberLossShape& shape) {
   return shape.n * static_cast<std::int64_t>(sizeof(RowLoss));
 }
 
-// Instantiates the loss functions for float, __nv_bfloat16 and __half.
-template void softmax_cross_entropy(const LossShape&, const float*, const std::int32_t*,
-                                    const float*, float*, LossSums*, void*, cudaStream_t);
-template void softmax_cross_entropy(const LossShape&, const __nv_bfloat16*, const std::int32_t*,
-                                    const float*, __nv_bfloat16*, LossSums*, void*, cudaStream_t);
-template void softmax_cross_entropy(const LossShape&, const __half*, const std::int32_t*,
-                                    const float*, __half*, LossSums*, void*, cudaStream_t);
-template void number_loss(const NumberLossShape&, const float*, const float*, const float*, float*,
-                          LossSums*, void*, cudaStream_t);
-template void number_loss(const NumberLossShape&, const __nv_bfloat16*, const float*, const float*,
-                          __nv_bfloat16*, LossSums*, void*, cudaStream_t);
-template void number_loss(const NumberLossShape&, const __half*, const float*, const float*,
-                          __half*, LossSums*, void*, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto loss_functions() {
+  return std::make_tuple(softmax_cross_entropy<T>..., number_loss<T>...);
+}
+template auto loss_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

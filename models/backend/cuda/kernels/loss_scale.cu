@@ -1,6 +1,5 @@
 // Adapts the scale of the loss on the device: the kernels inspect the gradients and decide whether
 // the gradients are used, so that no step needs the host.
-#include <algorithm>
 #include <cfloat>
 #include <cmath>
 
@@ -31,11 +30,8 @@ __global__ void __launch_bounds__(kThreads)
     unscale_kernel(const LossScale* scale, float* gradients, std::int64_t count) {
   const bool keeps = scale->found_non_finite == 0;
   const float factor = 1.0F / scale->scale;
-  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += threads) {
-    gradients[i] = keeps ? gradients[i] * factor : 0.0F;
-  }
+  for_indices_of_thread(
+      count, [&](std::int64_t i) { gradients[i] = keeps ? gradients[i] * factor : 0.0F; });
 }
 
 __global__ void adjust_scale_kernel(LossScale* scale, int growth_interval) {
@@ -48,11 +44,6 @@ __global__ void adjust_scale_kernel(LossScale* scale, int growth_interval) {
     if (scale->scale <= kLargestScale / 2.0F) scale->scale *= 2.0F;
     scale->good_steps = 0;
   }
-}
-
-dim3 blocks_for(std::int64_t count) {
-  const std::int64_t blocks = (count + kThreads - 1) / kThreads;
-  return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The pooling kernels: a thread computes one pack of channels of one pixel. The thread writes each
 // output element once, and reads the inputs in a fixed order.
+#include <tuple>
+
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -42,11 +44,6 @@ struct MaxPoolForward {
   T* y;
   std::uint8_t* chosen;
 
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
   // The largest elements so far of a pack of channels, and their places in the window.
   template <int kWidth>
   struct Best {
@@ -67,7 +64,7 @@ struct MaxPoolForward {
   };
 
   template <int kWidth>
-  __device__ void at(std::int64_t out, int channel, NoConstants) const {
+  __device__ void at(std::int64_t out, int channel) const {
     const Pixel pixel = pixel_of(out, out_height, out_width);
     const int top = pixel.row * shape.stride - shape.pad;
     const int left = pixel.column * shape.stride - shape.pad;
@@ -125,11 +122,6 @@ struct MaxPoolBackward {
   const std::uint8_t* chosen;
   T* dx;
 
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
   // The gradients of a window, and the places that its largest elements have in it.
   template <int kWidth>
   struct Window {
@@ -138,7 +130,7 @@ struct MaxPoolBackward {
   };
 
   template <int kWidth>
-  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+  __device__ void at(std::int64_t in, int channel) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     const int padded_row = pixel.row + shape.pad;
     const int padded_column = pixel.column + shape.pad;
@@ -193,12 +185,7 @@ struct WindowAverageForward {
   T* y;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t out, int channel, NoConstants) const {
+  __device__ void at(std::int64_t out, int channel) const {
     const Pixel pixel = pixel_of(out, out_height, out_width);
     const int top = pixel.row * shape.stride - shape.pad;
     const int left = pixel.column * shape.stride - shape.pad;
@@ -228,12 +215,7 @@ struct WindowAverageBackward {
   T* dx;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+  __device__ void at(std::int64_t in, int channel) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     const Windows rows = windows_of(pixel.row + shape.pad, shape, out_height);
     const Windows columns = windows_of(pixel.column + shape.pad, shape, out_width);
@@ -258,12 +240,7 @@ struct AveragePoolForward {
   int pixels, channels;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t n, int channel, NoConstants) const {
+  __device__ void at(std::int64_t n, int channel) const {
     Floats<kWidth> sums{};
 #pragma unroll 4
     for (int pixel = 0; pixel < pixels; ++pixel) {
@@ -282,12 +259,7 @@ struct AveragePoolBackward {
   int pixels, channels;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+  __device__ void at(std::int64_t in, int channel) const {
     auto gradients = load<kWidth>(dy + in / pixels * channels + channel);
     for (int i = 0; i < kWidth; ++i) gradients[i] /= static_cast<float>(pixels);
     store(dx + in * channels + channel, gradients);
@@ -347,33 +319,14 @@ void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int c
                   n * pixels, channels, rows_in_vectors<T>(channels, dy, dx), stream);
 }
 
-// Instantiates the pooling functions for float, __nv_bfloat16 and __half.
-template void window_average_forward(const PoolShape&, const float*, float*, cudaStream_t);
-template void window_average_forward(const PoolShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                                     cudaStream_t);
-template void window_average_forward(const PoolShape&, const __half*, __half*, cudaStream_t);
-template void window_average_backward(const PoolShape&, const float*, float*, cudaStream_t);
-template void window_average_backward(const PoolShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                                      cudaStream_t);
-template void window_average_backward(const PoolShape&, const __half*, __half*, cudaStream_t);
-template void max_pool_forward(const PoolShape&, const float*, float*, std::uint8_t*, cudaStream_t);
-template void max_pool_backward(const PoolShape&, const float*, const std::uint8_t*, float*,
-                                cudaStream_t);
-template void average_pool_forward(const float*, float*, std::int64_t, int, int, cudaStream_t);
-template void average_pool_backward(const float*, float*, std::int64_t, int, int, cudaStream_t);
-template void max_pool_forward(const PoolShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                               std::uint8_t*, cudaStream_t);
-template void max_pool_backward(const PoolShape&, const __nv_bfloat16*, const std::uint8_t*,
-                                __nv_bfloat16*, cudaStream_t);
-template void average_pool_forward(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, int, int,
-                                   cudaStream_t);
-template void average_pool_backward(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, int, int,
-                                    cudaStream_t);
-template void max_pool_forward(const PoolShape&, const __half*, __half*, std::uint8_t*,
-                               cudaStream_t);
-template void max_pool_backward(const PoolShape&, const __half*, const std::uint8_t*, __half*,
-                                cudaStream_t);
-template void average_pool_forward(const __half*, __half*, std::int64_t, int, int, cudaStream_t);
-template void average_pool_backward(const __half*, __half*, std::int64_t, int, int, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto pooling_functions() {
+  return std::make_tuple(max_pool_forward<T>..., max_pool_backward<T>...,
+                         window_average_forward<T>..., window_average_backward<T>...,
+                         average_pool_forward<T>..., average_pool_backward<T>...);
+}
+template auto pooling_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

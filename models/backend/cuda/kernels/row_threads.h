@@ -1,5 +1,5 @@
 // Divides the rows of a map [rows, channels] among groups of threads. Each group computes whole
-// rows. Used by the kernels of layer norm and softmax.
+// rows. Used by the kernels of layer norm, softmax and the losses.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline constexpr int kMostChannelsOfWarp = 1024;
 // Combines the values of the kLanes threads of a row, in an order that depends only on kLanes, and
 // returns the result to each of them. All threads of a block must call this function. values:
 // scratch in shared memory, [kThreads].
-template <int kLanes, typename Combine>
-__device__ float combined_in_row(float value, float* values, const Combine& combine) {
+template <int kLanes, typename Value, typename Combine>
+__device__ Value combined_in_row(Value value, Value* values, const Combine& combine) {
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kLanes;
   values[thread] = value;
@@ -27,14 +27,14 @@ __device__ float combined_in_row(float value, float* values, const Combine& comb
     if (lane < half) values[thread] = combine(values[thread], values[thread + half]);
     __syncthreads();
   }
-  const float result = values[thread - lane];
+  const Value result = values[thread - lane];
   __syncthreads();
   return result;
 }
 
-template <int kLanes>
-__device__ float sum_of_row(float value, float* values) {
-  return combined_in_row<kLanes>(value, values, [](float a, float b) { return a + b; });
+template <int kLanes, typename Value>
+__device__ Value sum_of_row(Value value, Value* values) {
+  return combined_in_row<kLanes>(value, values, [](Value a, Value b) { return a + b; });
 }
 
 // The part of a row that a thread computes: the packs that begin at channels first, first + kStep,
@@ -56,6 +56,13 @@ __device__ RowPart<kLanes, kWidth> part_of_thread(std::int64_t rows, int channel
   return {row, thread % kLanes * kWidth, row < rows ? channels : 0};
 }
 
+// Returns the blocks of a grid with kLanes threads for each row.
+template <int kLanes>
+dim3 blocks_for_rows(std::int64_t rows) {
+  const std::int64_t rows_of_block = kThreads / kLanes;
+  return dim3(static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block));
+}
+
 // Calls start(lanes, width, blocks) to launch a kernel. lanes: std::integral_constant, the number
 // of threads per row. width: std::integral_constant, the number of elements per pack. blocks: the
 // blocks of the grid.
@@ -64,8 +71,7 @@ void with_rows(std::int64_t rows, int channels, bool vectors, const Start& start
   if (rows == 0) return;
   with_width<T>(vectors, [&](auto width) {
     const auto with_lanes = [&](auto lanes) {
-      const std::int64_t rows_of_block = kThreads / lanes;
-      start(lanes, width, dim3(static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block)));
+      start(lanes, width, blocks_for_rows<lanes.value>(rows));
     };
     if (channels <= kMostChannelsOfWarp) {
       with_lanes(std::integral_constant<int, 32>{});

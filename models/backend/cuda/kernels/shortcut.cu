@@ -1,4 +1,6 @@
 // CUDA kernels of ResNet's shortcut A: take every stride-th pixel and append channels of zeros.
+#include <tuple>
+
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -14,12 +16,7 @@ struct ShortcutForward {
   T* y;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t out, int channel, NoConstants) const {
+  __device__ void at(std::int64_t out, int channel) const {
     Floats<kWidth> values{};
     if (channel < shape.channels) {
       const Pixel pixel = pixel_of(out, out_height, out_width);
@@ -39,12 +36,7 @@ struct ShortcutBackward {
   T* dx;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+  __device__ void at(std::int64_t in, int channel) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     Floats<kWidth> gradients{};
     if (pixel.row % shape.stride == 0 && pixel.column % shape.stride == 0) {
@@ -80,14 +72,12 @@ void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStrea
                   shape.n * shape.height * shape.width, shape.channels, vectors, stream);
 }
 
-// Instantiates the shortcut functions for float, __nv_bfloat16 and __half.
-template void shortcut_forward(const ShortcutShape&, const float*, float*, cudaStream_t);
-template void shortcut_backward(const ShortcutShape&, const float*, float*, cudaStream_t);
-template void shortcut_forward(const ShortcutShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                               cudaStream_t);
-template void shortcut_backward(const ShortcutShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                                cudaStream_t);
-template void shortcut_forward(const ShortcutShape&, const __half*, __half*, cudaStream_t);
-template void shortcut_backward(const ShortcutShape&, const __half*, __half*, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto shortcut_functions() {
+  return std::make_tuple(shortcut_forward<T>..., shortcut_backward<T>...);
+}
+template auto shortcut_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

@@ -1,5 +1,6 @@
 // Softmax: a group of threads computes each row of a map.
 #include <cmath>
+#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -78,14 +79,12 @@ void softmax_backward(std::int64_t rows, int channels, const T* y, const T* dy, 
                });
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
-template void softmax(std::int64_t, int, const float*, float*, cudaStream_t);
-template void softmax_backward(std::int64_t, int, const float*, const float*, float*, cudaStream_t);
-template void softmax(std::int64_t, int, const __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
-template void softmax_backward(std::int64_t, int, const __nv_bfloat16*, const __nv_bfloat16*,
-                               __nv_bfloat16*, cudaStream_t);
-template void softmax(std::int64_t, int, const __half*, __half*, cudaStream_t);
-template void softmax_backward(std::int64_t, int, const __half*, const __half*, __half*,
-                               cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto softmax_functions() {
+  return std::make_tuple(softmax<T>..., softmax_backward<T>...);
+}
+template auto softmax_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda

@@ -1,7 +1,6 @@
 // Applies an optimizer's update rule to a whole arena in one kernel, which also writes the weights
 // of the next forward pass. The kernel is compiled without contraction and with denormals flushed
 // to zero, as the rules on the CPU are.
-#include <algorithm>
 #include <cmath>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -74,10 +73,8 @@ template <typename T>
 void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,
             const UpdateArrays& arrays, T* weights, std::int64_t count, cudaStream_t stream) {
   if (count == 0) return;
-  const std::int64_t blocks =
-      std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
-  launch({"update", dim3(static_cast<unsigned>(blocks)), kThreads, stream}, update_kernel<T>,
-         with_decay, without_decay, arrays, weights, count);
+  launch({"update", blocks_for(count), kThreads, stream}, update_kernel<T>, with_decay,
+         without_decay, arrays, weights, count);
 }
 
 template void update(const UpdateConstants&, const UpdateConstants&, const UpdateArrays&, float*,

@@ -1,5 +1,7 @@
 // Upsampling: a thread computes one pack of channels of one pixel. It writes each element once, and
 // reads the others in a fixed order.
+#include <tuple>
+
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -38,12 +40,7 @@ struct UpsampleForward {
   T* y;
 
   template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
-  template <int kWidth>
-  __device__ void at(std::int64_t out, int channel, NoConstants) const {
+  __device__ void at(std::int64_t out, int channel) const {
     const Pixel pixel = pixel_of(out, shape.height * shape.scale, shape.width * shape.scale);
     const Between rows = between(pixel.row, shape, shape.height);
     const Between columns = between(pixel.column, shape, shape.width);
@@ -69,11 +66,6 @@ struct UpsampleBackward {
   const T* dy;
   T* dx;
 
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
-
   // The rows of the output that may depend on a row.
   struct Range {
     int begin, end;
@@ -86,7 +78,7 @@ struct UpsampleBackward {
   }
 
   template <int kWidth>
-  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+  __device__ void at(std::int64_t in, int channel) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     const Range rows = range_of(pixel.row, shape.height);
     const Range columns = range_of(pixel.column, shape.width);
@@ -123,14 +115,12 @@ void upsample_backward(const UpsampleShape& shape, const T* dy, T* dx, cudaStrea
                   rows_in_vectors<T>(shape.channels, dy, dx), stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
-template void upsample_forward(const UpsampleShape&, const float*, float*, cudaStream_t);
-template void upsample_backward(const UpsampleShape&, const float*, float*, cudaStream_t);
-template void upsample_forward(const UpsampleShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                               cudaStream_t);
-template void upsample_backward(const UpsampleShape&, const __nv_bfloat16*, __nv_bfloat16*,
-                                cudaStream_t);
-template void upsample_forward(const UpsampleShape&, const __half*, __half*, cudaStream_t);
-template void upsample_backward(const UpsampleShape&, const __half*, __half*, cudaStream_t);
+// Instantiates the functions of this file for each type of maps: a function whose address is
+// taken is instantiated.
+template <typename... T>
+auto upsampling_functions() {
+  return std::make_tuple(upsample_forward<T>..., upsample_backward<T>...);
+}
+template auto upsampling_functions<float, __nv_bfloat16, __half>();
 
 }  // namespace syncopate::cuda
