@@ -8,30 +8,6 @@ namespace syncopate::cuda {
 namespace {
 
 template <typename T>
-class UpsampleGroup final : public PlainGroup {
- public:
-  UpsampleGroup(const GroupContext& context, const FusedGroup& group) : PlainGroup(context, group) {
-    const auto& op = std::get<UpsampleOp>(main().operation);
-    shape_ = {.n = context.n,
-              .height = static_cast<int>(in()[0]),
-              .width = static_cast<int>(in()[1]),
-              .channels = static_cast<int>(in()[2]),
-              .scale = op.scale,
-              .is_bilinear = op.mode == Interpolation::kBilinear};
-  }
-  void forward(const Step& /*step*/) override {
-    upsample_forward(shape_, x<T>(), y<T>(), stream());
-  }
-  void backward(const Step& /*step*/) override {
-    if (!wants_input_gradient()) return;
-    upsample_backward(shape_, dy<T>(), dx<T>(), stream());
-  }
-
- private:
-  UpsampleShape shape_;
-};
-
-template <typename T>
 class SoftmaxGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
@@ -60,70 +36,72 @@ struct Axes {
   std::array<std::int64_t, 3> steps{};
 };
 
+// Returns sums of nothing but the element at the same place.
+AxisSums one_to_one(std::int64_t n, const Axes& from, const Axes& into) {
+  AxisSums sums{.n = n, .x_elements = from.sides[0] * from.steps[0]};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    sums.sides[axis] = static_cast<int>(into.sides[axis]);
+    sums.outer[axis] = from.steps[axis];
+  }
+  return sums;
+}
+
 // A group that is a transpose or a mean; so is its backward pass, from the output to the input.
-template <typename T>
-class AxisGroup final : public PlainGroup {
- public:
-  AxisGroup(const GroupContext& context, const FusedGroup& group) : PlainGroup(context, group) {
-    const Axes x(in());
-    const Axes y(out());
-    forward_ = between(x, y);
-    backward_ = between(y, x);
-    if (const auto* transpose = std::get_if<TransposeOp>(&main().operation)) {
-      for (std::size_t axis = 0; axis < 3; ++axis) {
-        const auto from = static_cast<std::size_t>(transpose->order[axis]);
-        forward_.outer[axis] = x.steps[from];
-        backward_.outer[from] = y.steps[axis];
-      }
-      return;
-    }
-    const auto& axes = std::get<ReduceMeanOp>(main().operation).axes;
-    std::int64_t count = 1;
-    for (std::size_t i = 0; i < in().size(); ++i) {
-      if (!axes[i]) continue;
-      const std::size_t axis = in().size() == 1 ? 2 : i;
-      count *= x.sides[axis];
-      forward_.counts[axis] = static_cast<int>(x.sides[axis]);
-      forward_.inner[axis] = x.steps[axis];
-      backward_.outer[axis] = 0;
-    }
-    forward_.factor = 1.0F / static_cast<float>(count);
-    backward_.factor = forward_.factor;
-  }
-  void forward(const Step& /*step*/) override { axis_sums(forward_, x<T>(), y<T>(), stream()); }
-  void backward(const Step& /*step*/) override {
-    if (!wants_input_gradient()) return;
-    axis_sums(backward_, dy<T>(), dx<T>(), stream());
-  }
-
- private:
-  // Returns sums of nothing but the element at the same place.
-  AxisSums between(const Axes& from, const Axes& into) const {
-    AxisSums sums{.n = context().n, .x_elements = from.sides[0] * from.steps[0]};
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      sums.sides[axis] = static_cast<int>(into.sides[axis]);
-      sums.outer[axis] = from.steps[axis];
-    }
-    return sums;
-  }
-
-  AxisSums forward_;
-  AxisSums backward_;
-};
+std::unique_ptr<Group> make_axis_group(const GroupSite& site, const AxisSums& forward,
+                                       const AxisSums& backward) {
+  return make_kernel_group(
+      site, [=](const auto* x, auto* y, cudaStream_t stream) { axis_sums(forward, x, y, stream); },
+      [=](const auto* dy, auto* dx, cudaStream_t stream) { axis_sums(backward, dy, dx, stream); });
+}
 
 }  // namespace
 
-std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& /*op*/) {
-  return make_typed<UpsampleGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const UpsampleOp& op) {
+  const UpsampleShape shape{.n = site.n,
+                            .height = static_cast<int>(site.in()[0]),
+                            .width = static_cast<int>(site.in()[1]),
+                            .channels = static_cast<int>(site.in()[2]),
+                            .scale = op.scale,
+                            .is_bilinear = op.mode == Interpolation::kBilinear};
+  return make_kernel_group(
+      site,
+      [=](const auto* x, auto* y, cudaStream_t stream) { upsample_forward(shape, x, y, stream); },
+      [=](const auto* dy, auto* dx, cudaStream_t stream) {
+        upsample_backward(shape, dy, dx, stream);
+      });
 }
 std::unique_ptr<Group> make_group(const GroupSite& site, const SoftmaxOp& /*op*/) {
   return make_typed<SoftmaxGroup>(site);
 }
-std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& /*op*/) {
-  return make_typed<AxisGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const TransposeOp& op) {
+  const Axes x(site.in());
+  const Axes y(site.out());
+  AxisSums forward = one_to_one(site.n, x, y);
+  AxisSums backward = one_to_one(site.n, y, x);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const auto from = static_cast<std::size_t>(op.order[axis]);
+    forward.outer[axis] = x.steps[from];
+    backward.outer[from] = y.steps[axis];
+  }
+  return make_axis_group(site, forward, backward);
 }
-std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& /*op*/) {
-  return make_typed<AxisGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ReduceMeanOp& op) {
+  const Axes x(site.in());
+  const Axes y(site.out());
+  AxisSums forward = one_to_one(site.n, x, y);
+  AxisSums backward = one_to_one(site.n, y, x);
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < site.in().size(); ++i) {
+    if (!op.axes[i]) continue;
+    const std::size_t axis = site.in().size() == 1 ? 2 : i;
+    count *= x.sides[axis];
+    forward.counts[axis] = static_cast<int>(x.sides[axis]);
+    forward.inner[axis] = x.steps[axis];
+    backward.outer[axis] = 0;
+  }
+  forward.factor = 1.0F / static_cast<float>(count);
+  backward.factor = forward.factor;
+  return make_axis_group(site, forward, backward);
 }
 
 }  // namespace syncopate::cuda

@@ -87,6 +87,10 @@ class Group {
 // What make_group() needs to know about a group: its place in the program.
 struct GroupSite : GroupContext {
   const FusedGroup& group;
+
+  // The shapes of the first input and of the output, per sample.
+  const Shape& in() const { return node(group.inputs.at(0)).shape; }
+  const Shape& out() const { return node(group.output).shape; }
 };
 
 // Make the group with the main operation `op`. Each overload is in the file of the group's class;
@@ -208,5 +212,29 @@ class PlainGroup : public Group {
   const FusedGroup group_;
   GroupMemory memory_;
 };
+
+// A group of one kernel for each pass: forward(x, y, stream) and backward(dy, dx, stream).
+template <typename T, typename Forward, typename Backward>
+class KernelGroup final : public PlainGroup {
+ public:
+  KernelGroup(const GroupSite& site, const Forward& forward_kernel, const Backward& backward_kernel)
+      : PlainGroup(site, site.group), forward_(forward_kernel), backward_(backward_kernel) {}
+  void forward(const Step& /*step*/) override { forward_(x<T>(), y<T>(), stream()); }
+  void backward(const Step& /*step*/) override {
+    if (wants_input_gradient()) backward_(dy<T>(), dx<T>(), stream());
+  }
+
+ private:
+  const Forward forward_;
+  const Backward backward_;
+};
+
+template <typename Forward, typename Backward>
+std::unique_ptr<Group> make_kernel_group(const GroupSite& site, const Forward& forward,
+                                         const Backward& backward) {
+  return with_type(site.precision, [&]<typename T>() -> std::unique_ptr<Group> {
+    return std::make_unique<KernelGroup<T, Forward, Backward>>(site, forward, backward);
+  });
+}
 
 }  // namespace syncopate::cuda

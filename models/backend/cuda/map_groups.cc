@@ -162,22 +162,27 @@ class ConcatGroup final : public ChannelCopies {
  public:
   using ChannelCopies::ChannelCopies;
   void forward(const Step& /*step*/) override {
-    std::size_t first = 0;
-    for (std::size_t k = 0; k < group().inputs.size(); ++k) {
-      copy(static_cast<std::byte*>(memory().output) + first, row_bytes(group().output),
-           memory().inputs[k], row_bytes(group().inputs[k]), row_bytes(group().inputs[k]));
-      first += row_bytes(group().inputs[k]);
-    }
+    for_each_part([&](std::size_t k, std::size_t first, std::size_t width) {
+      copy(y<std::byte>() + first, row_bytes(group().output), memory().inputs[k], width, width);
+    });
   }
   void backward(const Step& /*step*/) override {
+    for_each_part([&](std::size_t k, std::size_t first, std::size_t width) {
+      if (!wants_input_gradient(k)) return;
+      copy(memory().input_gradients[k], width, dy<std::byte>() + first, row_bytes(group().output),
+           width);
+    });
+  }
+
+ private:
+  // Calls visit(k, first, width) with the number of each input, the place of its channels in a row
+  // of the output, and their size, both in bytes.
+  template <typename Visit>
+  void for_each_part(const Visit& visit) const {
     std::size_t first = 0;
     for (std::size_t k = 0; k < group().inputs.size(); ++k) {
       const std::size_t width = row_bytes(group().inputs[k]);
-      if (wants_input_gradient(k)) {
-        copy(memory().input_gradients[k], width,
-             static_cast<const std::byte*>(memory().output_gradients[0]) + first,
-             row_bytes(group().output), width);
-      }
+      visit(k, first, width);
       first += width;
     }
   }
@@ -188,16 +193,14 @@ class SliceGroup final : public ChannelCopies {
  public:
   using ChannelCopies::ChannelCopies;
   void forward(const Step& /*step*/) override {
-    copy(memory().output, width(), static_cast<const std::byte*>(memory().inputs[0]) + first(),
-         row_bytes(group().inputs[0]), width());
+    copy(memory().output, width(), x<std::byte>() + first(), row_bytes(group().inputs[0]), width());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    auto* const dx = static_cast<std::byte*>(memory().input_gradients[0]);
     const auto elements = static_cast<std::size_t>(context().n * num_elements(in()));
-    check_cuda(cudaMemsetAsync(dx, 0, elements * channel_bytes(), stream()));
-    copy(dx + first(), row_bytes(group().inputs[0]), memory().output_gradients[0], width(),
-         width());
+    check_cuda(cudaMemsetAsync(dx<std::byte>(), 0, elements * channel_bytes(), stream()));
+    copy(dx<std::byte>() + first(), row_bytes(group().inputs[0]), memory().output_gradients[0],
+         width(), width());
   }
 
  private:
@@ -207,39 +210,15 @@ class SliceGroup final : public ChannelCopies {
   std::size_t width() const { return row_bytes(group().output); }
 };
 
-// Flattening or reshaping a map is a plain copy, since both sides are in the order H, W, C.
-template <typename T>
-class FlattenGroup final : public PlainGroup {
- public:
-  using PlainGroup::PlainGroup;
-  void forward(const Step& /*step*/) override { copy(memory().inputs[0], memory().output); }
-  void backward(const Step& /*step*/) override {
-    if (wants_input_gradient()) copy(memory().output_gradients[0], memory().input_gradients[0]);
-  }
-
- private:
-  void copy(const void* from, void* into) const {
-    check_cuda(cudaMemcpyAsync(into, from, static_cast<std::size_t>(output_elements()) * sizeof(T),
-                               cudaMemcpyDeviceToDevice, stream()));
-  }
-};
-
 template <typename T>
 class MaxPoolGroup final : public PlainGroup {
  public:
-  MaxPoolGroup(const GroupContext& context, const FusedGroup& group) : PlainGroup(context, group) {
-    const auto& op = std::get<MaxPoolOp>(main().operation);
-    if (op.window > kLargestWindow) {
+  MaxPoolGroup(const GroupContext& context, const FusedGroup& group, const PoolShape& shape)
+      : PlainGroup(context, group), shape_(shape) {
+    if (shape.window > kLargestWindow) {
       throw UnavailableError(fmt::format("max_pool: a window of {}; the CUDA backend goes up to {}",
-                                         op.window, kLargestWindow));
+                                         shape.window, kLargestWindow));
     }
-    shape_ = {.n = context.n,
-              .height = static_cast<int>(in()[0]),
-              .width = static_cast<int>(in()[1]),
-              .channels = static_cast<int>(in()[2]),
-              .window = op.window,
-              .stride = op.stride,
-              .pad = op.pad};
   }
   GroupNeeds needs() const override {
     // One byte per output element is reserved for the position of the window's maximum. Evaluation
@@ -259,74 +238,29 @@ class MaxPoolGroup final : public PlainGroup {
 
  private:
   static constexpr int kLargestWindow = 16;  // 16 * 16 positions fit into one byte
-  PoolShape shape_;
+  const PoolShape shape_;
 };
 
-template <typename T>
-class WindowAverageGroup final : public PlainGroup {
- public:
-  WindowAverageGroup(const GroupContext& context, const FusedGroup& group)
-      : PlainGroup(context, group) {
-    const auto& op = std::get<AveragePoolOp>(main().operation);
-    shape_ = {.n = context.n,
-              .height = static_cast<int>(in()[0]),
-              .width = static_cast<int>(in()[1]),
-              .channels = static_cast<int>(in()[2]),
-              .window = op.window,
-              .stride = op.stride,
-              .pad = op.pad};
-  }
-  void forward(const Step& /*step*/) override {
-    window_average_forward(shape_, x<T>(), y<T>(), stream());
-  }
-  void backward(const Step& /*step*/) override {
-    if (!wants_input_gradient()) return;
-    window_average_backward(shape_, dy<T>(), dx<T>(), stream());
-  }
+template <typename Op>
+PoolShape pool_shape(const GroupSite& site, const Op& op) {
+  return {.n = site.n,
+          .height = static_cast<int>(site.in()[0]),
+          .width = static_cast<int>(site.in()[1]),
+          .channels = static_cast<int>(site.in()[2]),
+          .window = op.window,
+          .stride = op.stride,
+          .pad = op.pad};
+}
 
- private:
-  PoolShape shape_;
-};
-
-template <typename T>
-class AveragePoolGroup final : public PlainGroup {
- public:
-  using PlainGroup::PlainGroup;
-  void forward(const Step& /*step*/) override {
-    average_pool_forward(x<T>(), y<T>(), context().n, pixels(), channels(), stream());
-  }
-  void backward(const Step& /*step*/) override {
-    if (!wants_input_gradient()) return;
-    average_pool_backward(dy<T>(), dx<T>(), context().n, pixels(), channels(), stream());
-  }
-
- private:
-  int pixels() const { return static_cast<int>(in()[0] * in()[1]); }
-  int channels() const { return static_cast<int>(in()[2]); }
-};
-
-template <typename T>
-class ShortcutGroup final : public PlainGroup {
- public:
-  ShortcutGroup(const GroupContext& context, const FusedGroup& group)
-      : PlainGroup(context, group),
-        shape_{.n = context.n,
-               .height = static_cast<int>(in()[0]),
-               .width = static_cast<int>(in()[1]),
-               .channels = static_cast<int>(in()[2]),
-               .stride = std::get<ShortcutOp>(main().operation).stride,
-               .out_channels = static_cast<int>(out()[2])} {}
-  void forward(const Step& /*step*/) override {
-    shortcut_forward(shape_, x<T>(), y<T>(), stream());
-  }
-  void backward(const Step& /*step*/) override {
-    if (!wants_input_gradient()) return;
-    shortcut_backward(shape_, dy<T>(), dx<T>(), stream());
-  }
-
- private:
-  const ShortcutShape shape_;
-};
+// Flattening or reshaping a map is a plain copy, since both sides are in the order H, W, C.
+std::unique_ptr<Group> make_copy(const GroupSite& site) {
+  const auto copy = [bytes = static_cast<std::size_t>(site.n * num_elements(site.out())) *
+                             element_bytes(site.precision)](const auto* from, auto* into,
+                                                            cudaStream_t stream) {
+    check_cuda(cudaMemcpyAsync(into, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  };
+  return make_kernel_group(site, copy, copy);
+}
 
 }  // namespace
 
@@ -354,22 +288,51 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& /*op*/) 
   return std::make_unique<SliceGroup>(site, site.group);
 }
 std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& /*op*/) {
-  return make_typed<FlattenGroup>(site);
+  return make_copy(site);
 }
 std::unique_ptr<Group> make_group(const GroupSite& site, const ReshapeOp& /*op*/) {
-  return make_typed<FlattenGroup>(site);
+  return make_copy(site);
 }
-std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& /*op*/) {
-  return make_typed<MaxPoolGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const MaxPoolOp& op) {
+  return make_typed<MaxPoolGroup>(site, pool_shape(site, op));
 }
-std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& /*op*/) {
-  return make_typed<WindowAverageGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const AveragePoolOp& op) {
+  const PoolShape shape = pool_shape(site, op);
+  return make_kernel_group(
+      site,
+      [=](const auto* x, auto* y, cudaStream_t stream) {
+        window_average_forward(shape, x, y, stream);
+      },
+      [=](const auto* dy, auto* dx, cudaStream_t stream) {
+        window_average_backward(shape, dy, dx, stream);
+      });
 }
 std::unique_ptr<Group> make_group(const GroupSite& site, const GlobalAveragePoolOp& /*op*/) {
-  return make_typed<AveragePoolGroup>(site);
+  const std::int64_t n = site.n;
+  const auto pixels = static_cast<int>(site.in()[0] * site.in()[1]);
+  const auto channels = static_cast<int>(site.in()[2]);
+  return make_kernel_group(
+      site,
+      [=](const auto* x, auto* y, cudaStream_t stream) {
+        average_pool_forward(x, y, n, pixels, channels, stream);
+      },
+      [=](const auto* dy, auto* dx, cudaStream_t stream) {
+        average_pool_backward(dy, dx, n, pixels, channels, stream);
+      });
 }
-std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& /*op*/) {
-  return make_typed<ShortcutGroup>(site);
+std::unique_ptr<Group> make_group(const GroupSite& site, const ShortcutOp& op) {
+  const ShortcutShape shape{.n = site.n,
+                            .height = static_cast<int>(site.in()[0]),
+                            .width = static_cast<int>(site.in()[1]),
+                            .channels = static_cast<int>(site.in()[2]),
+                            .stride = op.stride,
+                            .out_channels = static_cast<int>(site.out()[2])};
+  return make_kernel_group(
+      site,
+      [=](const auto* x, auto* y, cudaStream_t stream) { shortcut_forward(shape, x, y, stream); },
+      [=](const auto* dy, auto* dx, cudaStream_t stream) {
+        shortcut_backward(shape, dy, dx, stream);
+      });
 }
 
 }  // namespace syncopate::cuda
