@@ -16,13 +16,13 @@
 namespace syncopate {
 
 namespace v2 {
-extern const CpuKernels kCpuKernels;
+CpuKernels make_cpu_kernels();
 }
 namespace v3 {
-extern const CpuKernels kCpuKernels;
+CpuKernels make_cpu_kernels();
 }
 namespace v4 {
-extern const CpuKernels kCpuKernels;
+CpuKernels make_cpu_kernels();
 }
 
 namespace {
@@ -87,7 +87,7 @@ class CpuBackend final : public Backend {
 
   const OneDnn onednn_;
   const Isa isa_;
-  const CpuKernels& kernels_;
+  const CpuKernels kernels_;
   LanePool lanes_;
   Update update_;  // the arguments that the lanes read during update()
 };
@@ -108,16 +108,16 @@ std::vector<LibraryVersion> cpu_library_versions() {
            version_text(loaded->major, loaded->minor, loaded->patch)}};
 }
 
-const CpuKernels& cpu_kernels(Isa isa) noexcept {
+CpuKernels cpu_kernels(Isa isa) noexcept {
   switch (isa) {
     case Isa::kV4:
-      return v4::kCpuKernels;
+      return v4::make_cpu_kernels();
     case Isa::kV3:
-      return v3::kCpuKernels;
+      return v3::make_cpu_kernels();
     case Isa::kV2:
       break;
   }
-  return v2::kCpuKernels;
+  return v2::make_cpu_kernels();
 }
 
 }  // namespace syncopate

@@ -5,7 +5,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 Vec sigmoid(Vec x) { return 1.0F / (1.0F + exponential(-x)); }
 
 // Returns tanh(x). Near 0 it is a polynomial: its relative error stays small. Source: Cephes,
@@ -106,8 +105,6 @@ Vec slope_of(functions::Clip f, Vec x) {
 Vec value_of(functions::Linear f, Vec x) { return x * f.factor + f.offset; }
 Vec slope_of(functions::Linear f, Vec /*x*/) { return Vec{} + f.factor; }
 
-}  // namespace
-
 void activate(const ActivationOp& op, const float* x, float* y, std::int64_t count) {
   with_function(op, [&](auto function) {
     for (std::int64_t i = 0; i < count; i += kBlock) {
@@ -124,6 +121,13 @@ void activate_backward(const ActivationOp& op, const float* x, const float* dy, 
       store_part(dx + i, slope * load_part(dy + i, count - i), count - i);
     }
   });
+}
+
+}  // namespace
+
+void fill_activations(CpuKernels& table) {
+  table.activate = activate;
+  table.activate_backward = activate_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

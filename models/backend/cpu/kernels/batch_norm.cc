@@ -4,7 +4,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 // Pixels summed in f32 at a time; a sum of 256 terms has a relative error of at most about 1e-6.
 constexpr std::int64_t kRun = 256;
 constexpr std::int64_t kUnroll = 4;
@@ -42,8 +41,6 @@ void run_statistics(const float* x, std::int64_t count, double* sum, double* squ
         static_cast<double>(q_all[c]) + 2.0 * o * d + o * o * static_cast<double>(count);
   }
 }
-
-}  // namespace
 
 void batch_norm_statistics(const float* x, BlockedShape shape, double* sums) {
   const std::int64_t channels = shape.blocks * kBlock;
@@ -87,8 +84,6 @@ void batch_norm_apply(const float* x, const float* added, float* y, BlockedShape
     }
   }
 }
-
-namespace {
 
 enum class Mask { kNone, kFromInput, kFromOutput };
 
@@ -168,8 +163,6 @@ void backward_apply(const BatchNormInputGradient& args, BlockedShape shape) {
   }
 }
 
-}  // namespace
-
 void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums) {
   for (std::int64_t c = 0; c < 2 * shape.blocks * kBlock; ++c) sums[c] = 0.0;
   if (args.dy2 != nullptr) return backward_sums<true>(args, shape, sums);
@@ -179,6 +172,15 @@ void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape,
 void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape shape) {
   if (args.scale != nullptr) return backward_apply<true>(args, shape);
   return backward_apply<false>(args, shape);
+}
+
+}  // namespace
+
+void fill_batch_norm(CpuKernels& table) {
+  table.batch_norm_statistics = batch_norm_statistics;
+  table.batch_norm_apply = batch_norm_apply;
+  table.batch_norm_backward_sums = batch_norm_backward_sums;
+  table.batch_norm_backward_apply = batch_norm_backward_apply;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

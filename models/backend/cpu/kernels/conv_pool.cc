@@ -6,7 +6,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 constexpr int kTaps = 9;
 constexpr int kCut = 4;  // stored instead of a maximum's position where the ReLU's output is 0
 
@@ -174,8 +173,6 @@ void backward(const float* x, const float* dy, const std::uint8_t* winner, float
   }
 }
 
-}  // namespace
-
 void conv_pool_pack(const float* weight, float* packed, const ConvPoolShape& shape) {
   const std::int64_t taps = std::int64_t{kTaps} * shape.in_channels;
   for (std::int64_t k = 0; k < blocks_of(shape) * kBlock; ++k) {
@@ -208,6 +205,14 @@ void conv_pool_backward(const float* x, const float* dy, const std::uint8_t* win
     default:
       return backward<3>(x, dy, winner, dweight, dbias, scratch, shape);
   }
+}
+
+}  // namespace
+
+void fill_conv_pool(CpuKernels& table) {
+  table.conv_pool_pack = conv_pool_pack;
+  table.conv_pool = conv_pool;
+  table.conv_pool_backward = conv_pool_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -233,6 +233,6 @@ struct CpuKernels {
 };
 
 // Returns the table of kernels compiled for `isa`, which this machine must support.
-const CpuKernels& cpu_kernels(Isa isa) noexcept;
+CpuKernels cpu_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

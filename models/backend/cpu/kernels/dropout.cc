@@ -4,7 +4,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 // 32-bit words of Philox, one in each 64-bit element, so that products need no shuffles.
 constexpr int kCounters = kBlock / 2;
 using Words = std::uint64_t __attribute__((vector_size(kCounters * 8)));
@@ -30,8 +29,6 @@ Words multiply_words(Words words, std::uint64_t factor) {
 Words flags(Words words, std::uint64_t threshold, int byte) {
   return (reinterpret_cast<Words>(words >= threshold) & 1) << (8 * byte);
 }
-
-}  // namespace
 
 // Source of the constants and rounds of Philox4x32-10: Salmon et al. 2011, table 2 and section 4.1.
 void dropout_mask(std::uint64_t key, std::uint64_t stream, std::uint32_t threshold,
@@ -82,6 +79,13 @@ void dropout(const float* x, const std::uint8_t* mask, float scale, float* y,
       }
     }
   }
+}
+
+}  // namespace
+
+void fill_dropout(CpuKernels& table) {
+  table.dropout_mask = dropout_mask;
+  table.dropout = dropout;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -2,6 +2,7 @@
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
+namespace {
 
 void pixels_to_planar(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                       int channels, const float* scale, const float* shift) {
@@ -184,6 +185,27 @@ void bias_gradient(const float* dy, float* dbias, std::int64_t n, std::int64_t f
   for (std::int64_t i = 0; i < n; ++i) {
     for (std::int64_t f = 0; f < features; ++f) dbias[f] += dy[i * features + f];
   }
+}
+
+}  // namespace
+
+void fill_elementwise(CpuKernels& table) {
+  table.pixels_to_planar = pixels_to_planar;
+  table.pixels_to_interleaved = pixels_to_interleaved;
+  table.relu = relu;
+  table.relu_backward = relu_backward;
+  table.add = add;
+  table.multiply = multiply;
+  table.multiply_channels = multiply_channels;
+  table.multiply_channels_gradient = multiply_channels_gradient;
+  table.clear_padding = clear_padding;
+  table.copy_channels = copy_channels;
+  table.global_average_pool = global_average_pool;
+  table.global_average_pool_backward = global_average_pool_backward;
+  table.blocked_to_interleaved = blocked_to_interleaved;
+  table.interleaved_to_blocked = interleaved_to_blocked;
+  table.add_bias = add_bias;
+  table.bias_gradient = bias_gradient;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -1,6 +1,5 @@
-// The vector type and the kernel functions of one instruction set, in its namespace. Included only
-// by the .cc files of this folder that are compiled once per instruction set. cpu_kernels.h
-// documents the functions.
+// The vector type of one instruction set, in its namespace. Included only by the .cc files of this
+// folder that are compiled once per instruction set. cpu_kernels.h documents their functions.
 #pragma once
 
 #include <immintrin.h>
@@ -61,59 +60,15 @@ static inline void store_bytes(std::uint8_t* p, IntVec v) {
 }
 #endif
 
-void pixels_to_planar(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
-                      int channels, const float* scale, const float* shift);
-void pixels_to_interleaved(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
-                           int channels, const float* scale, const float* shift);
-void batch_norm_statistics(const float* x, BlockedShape shape, double* sums);
-void batch_norm_apply(const float* x, const float* added, float* y, BlockedShape shape,
-                      const float* scale, const float* shift, bool relu);
-void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums);
-void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape shape);
-void layer_norm(const float* x, float* y, const ChannelRows& shape, const float* weight,
-                const float* bias, float epsilon, float* mean, float* inverse_deviation);
-void layer_norm_backward(const LayerNormBackward& args, const ChannelRows& shape);
-void dropout_mask(std::uint64_t key, std::uint64_t stream, std::uint32_t threshold,
-                  std::uint8_t* mask, std::int64_t count);
-void dropout(const float* x, const std::uint8_t* mask, float scale, float* y,
-             const ChannelRows& shape);
-void relu(const float* x, float* y, std::int64_t count);
-void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
-void add(const float* a, const float* b, float* y, std::int64_t count);
-void multiply(const float* a, const float* b, float* y, std::int64_t count);
-void multiply_channels(const float* x, const float* factor, float* y, BlockedShape shape,
-                       std::int64_t factors);
-void multiply_channels_gradient(const float* dy, const float* x, float* dfactor, BlockedShape shape,
-                                std::int64_t factors);
-void activate(const ActivationOp& op, const float* x, float* y, std::int64_t count);
-void activate_backward(const ActivationOp& op, const float* x, const float* dy, float* dx,
-                       std::int64_t count);
-void softmax(const float* x, float* y, const ChannelRows& shape);
-void softmax_backward(const float* y, const float* dy, float* dx, const ChannelRows& shape);
-void upsample(const float* x, float* y, const UpsampleShape& shape);
-void upsample_backward(const float* dy, float* dx, const UpsampleShape& shape);
-void clear_padding(float* y, BlockedShape shape, std::int64_t channels);
-void copy_channels(const float* x, std::int64_t x_blocks, std::int64_t x_first, float* y,
-                   std::int64_t y_blocks, std::int64_t y_first, std::int64_t n, std::int64_t pixels,
-                   std::int64_t count);
-void average_pool(const float* x, float* y, const PoolShape& shape);
-void average_pool_backward(const float* dy, float* dx, const PoolShape& shape);
-void max_pool(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
-void max_pool_backward(const float* dy, const std::uint8_t* winner, float* dx,
-                       const PoolShape& shape);
-void global_average_pool(const float* x, float* y, BlockedShape shape, std::int64_t channels);
-void global_average_pool_backward(const float* dy, float* dx, BlockedShape shape,
-                                  std::int64_t channels);
-void blocked_to_interleaved(const float* x, float* y, BlockedShape shape, std::int64_t channels);
-void interleaved_to_blocked(const float* x, float* y, BlockedShape shape, std::int64_t channels);
-void shortcut(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks);
-void shortcut_backward(const float* dy, float* dx, const PoolShape& shape, std::int64_t in_blocks);
-void add_bias(float* y, const float* bias, std::int64_t n, std::int64_t features, bool relu);
-void bias_gradient(const float* dy, float* dbias, std::int64_t n, std::int64_t features);
-void conv_pool_pack(const float* weight, float* packed, const ConvPoolShape& shape);
-void conv_pool(const float* x, const float* packed, const float* bias, float* y,
-               std::uint8_t* winner, const ConvPoolShape& shape);
-void conv_pool_backward(const float* x, const float* dy, const std::uint8_t* winner, float* dweight,
-                        float* dbias, float* scratch, const ConvPoolShape& shape);
+// Write the functions of a file into the table.
+void fill_activations(CpuKernels& table);
+void fill_batch_norm(CpuKernels& table);
+void fill_conv_pool(CpuKernels& table);
+void fill_dropout(CpuKernels& table);
+void fill_elementwise(CpuKernels& table);
+void fill_layer_norm(CpuKernels& table);
+void fill_pooling(CpuKernels& table);
+void fill_softmax(CpuKernels& table);
+void fill_upsampling(CpuKernels& table);
 
 }  // namespace syncopate::SYNCOPATE_ISA

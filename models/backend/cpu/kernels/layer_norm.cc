@@ -6,7 +6,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 // Pixels summed in f32 at a time, as in batch norm: a relative error of at most about 1e-6.
 constexpr int kRun = 256;
 
@@ -42,8 +41,6 @@ void parameter_gradients(const LayerNormBackward& args, const ChannelRows& shape
     }
   }
 }
-
-}  // namespace
 
 void layer_norm(const float* x, float* y, const ChannelRows& shape, const float* weight,
                 const float* bias, float epsilon, float* mean, float* inverse_deviation) {
@@ -109,6 +106,13 @@ void layer_norm_backward(const LayerNormBackward& args, const ChannelRows& shape
       store_part(args.dx + first + b * steps.block, dx, shape.channels - b * kBlock);
     }
   });
+}
+
+}  // namespace
+
+void fill_layer_norm(CpuKernels& table) {
+  table.layer_norm = layer_norm;
+  table.layer_norm_backward = layer_norm_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

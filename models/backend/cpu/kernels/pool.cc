@@ -3,7 +3,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 // The rows or columns of a pooling window that lie inside a map, relative to the window's start.
 struct Extent {
   std::int64_t begin;
@@ -13,8 +12,6 @@ struct Extent {
 Extent inside(std::int64_t first, int window, std::int64_t size) {
   return {first < 0 ? -first : 0, first + window > size ? size - first : window};
 }
-
-}  // namespace
 
 void max_pool(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape) {
   for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
@@ -153,6 +150,17 @@ void shortcut_backward(const float* dy, float* dx, const PoolShape& shape, std::
       }
     }
   }
+}
+
+}  // namespace
+
+void fill_pooling(CpuKernels& table) {
+  table.max_pool = max_pool;
+  table.max_pool_backward = max_pool_backward;
+  table.average_pool = average_pool;
+  table.average_pool_backward = average_pool_backward;
+  table.shortcut = shortcut;
+  table.shortcut_backward = shortcut_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -4,6 +4,7 @@
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
+namespace {
 
 // Source: the maximum is subtracted first, Goodfellow et al. 2016, section 4.1.
 void softmax(const float* x, float* y, const ChannelRows& shape) {
@@ -49,6 +50,13 @@ void softmax_backward(const float* y, const float* dy, float* dx, const ChannelR
       store_part(dx + at, load_part(y + at, left) * slope, left);
     }
   });
+}
+
+}  // namespace
+
+void fill_softmax(CpuKernels& table) {
+  table.softmax = softmax;
+  table.softmax_backward = softmax_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -3,7 +3,6 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
 // The two rows, or columns, between which a row of the output lies, and the share of the second.
 struct Between {
   std::int64_t first;
@@ -55,8 +54,6 @@ void for_each_repeated(const UpsampleShape& shape, const Visit& visit) {
   }
 }
 
-}  // namespace
-
 void upsample(const float* x, float* y, const UpsampleShape& shape) {
   const std::int64_t in_size = shape.h * shape.w * kBlock;
   const std::int64_t out_size = in_size * shape.scale * shape.scale;
@@ -92,6 +89,13 @@ void upsample_backward(const float* dy, float* dx, const UpsampleShape& shape) {
       for_each_repeated(shape, [&](std::int64_t to, std::int64_t from) { add(to, from, 1.0F); });
     }
   }
+}
+
+}  // namespace
+
+void fill_upsampling(CpuKernels& table) {
+  table.upsample = upsample;
+  table.upsample_backward = upsample_backward;
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA
