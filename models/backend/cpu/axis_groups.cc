@@ -12,13 +12,10 @@ class SoftmaxGroup final : public PlainGroup {
  public:
   explicit SoftmaxGroup(const GroupSite& site) : PlainGroup(site), shape_(site.output_rows()) {}
   GroupNeeds needs() const override { return {.output_in_backward = trains()}; }
-  void forward(LaneStep& /*step*/) override {
-    context().kernels.softmax(memory().inputs[0], memory().output, shape_);
-  }
+  void forward(LaneStep& /*step*/) override { kernels().softmax(x(), y(), shape_); }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    context().kernels.softmax_backward(memory().output, memory().output_gradients[0],
-                                       memory().input_gradients[0], shape_);
+    if (dx() == nullptr) return;
+    kernels().softmax_backward(y(), dy(), dx(), shape_);
   }
 
  private:
@@ -39,12 +36,11 @@ class ReshapeGroup final : public PlainGroup {
     return needs;
   }
   void forward(LaneStep& /*step*/) override {
-    copy(memory().inputs[0], input_, memory().output, output_, memory().forward_scratch);
+    copy(x(), input_, y(), output_, memory().forward_scratch);
   }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    copy(memory().output_gradients[0], output_, memory().input_gradients[0], input_,
-         memory().backward_scratch);
+    if (dx() == nullptr) return;
+    copy(dy(), output_, dx(), input_, memory().backward_scratch);
   }
 
  private:
@@ -52,7 +48,6 @@ class ReshapeGroup final : public PlainGroup {
 
   void copy(const float* x, const ValueType& from, float* y, const ValueType& into,
             std::byte* scratch) const {
-    const CpuKernels& kernels = context().kernels;
     const bool is_from_blocked = from.layout == Layout::kBlocked;
     const bool is_into_blocked = into.layout == Layout::kBlocked;
     if (!is_from_blocked && !is_into_blocked) {
@@ -62,11 +57,11 @@ class ReshapeGroup final : public PlainGroup {
     const float* rows = x;
     if (is_from_blocked) {
       float* const ordered = is_into_blocked ? reinterpret_cast<float*>(scratch) : y;
-      kernels.blocked_to_interleaved(x, ordered, blocked(from), from.channels());
+      kernels().blocked_to_interleaved(x, ordered, context().blocked(from), from.channels());
       rows = ordered;
     }
     if (is_into_blocked) {
-      kernels.interleaved_to_blocked(rows, y, blocked(into), into.channels());
+      kernels().interleaved_to_blocked(rows, y, context().blocked(into), into.channels());
     }
   }
 
@@ -133,17 +128,17 @@ class AxisGroup final : public PlainGroup {
       : PlainGroup(site),
         forward_(std::move(forward)),
         backward_(std::move(backward)),
-        shape_(blocked(site.output)),
+        shape_(site.blocked(site.output)),
         channels_(site.output.channels()),
         has_padding_(site.output.layout == Layout::kBlocked &&
                      channels_ % site.kernels.block != 0) {}
   void forward(LaneStep& /*step*/) override {
-    forward_.compute(memory().inputs[0], memory().output, context().n);
-    if (has_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
+    forward_.compute(x(), y(), context().n);
+    if (has_padding_) kernels().clear_padding(y(), shape_, channels_);
   }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    backward_.compute(memory().output_gradients[0], memory().input_gradients[0], context().n);
+    if (dx() == nullptr) return;
+    backward_.compute(dy(), dx(), context().n);
   }
 
  private:

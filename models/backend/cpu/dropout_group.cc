@@ -29,24 +29,22 @@ class DropoutGroup final : public PlainGroup {
 
   void forward(LaneStep& step) override {
     if (!drops_) {
-      std::copy_n(memory().inputs[0], count_, memory().output);
+      std::copy_n(x(), count_, y());
       return;
     }
     for (std::int64_t i = 0; i < context().n; ++i) {
-      context().kernels.dropout_mask(step.keys[i], stream_, op_.threshold(), mask() + i * elements_,
-                                     elements_);
+      kernels().dropout_mask(step.keys[i], stream_, op_.threshold(), mask() + i * elements_,
+                             elements_);
     }
-    context().kernels.dropout(memory().inputs[0], mask(), op_.scale(), memory().output, shape_);
+    kernels().dropout(x(), mask(), op_.scale(), y(), shape_);
   }
 
   void backward(LaneStep& /*step*/) override {
-    const float* dy = memory().output_gradients[0];
-    float* dx = memory().input_gradients[0];
-    if (dx == nullptr) return;
+    if (dx() == nullptr) return;
     if (drops_) {
-      context().kernels.dropout(dy, mask(), op_.scale(), dx, shape_);
+      kernels().dropout(dy(), mask(), op_.scale(), dx(), shape_);
     } else {
-      std::memmove(dx, dy, static_cast<std::size_t>(count_) * sizeof(float));
+      std::memmove(dx(), dy(), static_cast<std::size_t>(count_) * sizeof(float));
     }
   }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "models/backend/cpu/kernels/cpu_kernels.h"
@@ -49,6 +51,11 @@ struct GroupContext {
   int lane;
   int lanes;
   float* gradients;  // [arena total], the parameter gradients of this lane
+
+  // Returns the shape of this lane's values of a type with blocked channels.
+  BlockedShape blocked(const ValueType& type) const {
+    return {n, (type.channels() + kernels.block - 1) / kernels.block, type.pixels()};
+  }
 };
 
 // The addresses of a fused group's inputs, output, gradients and scratch memory. They are computed
@@ -88,37 +95,6 @@ class Group {
   virtual void forward(LaneStep& step) = 0;
   // Runs the backward pass of the group: overwrites the gradients of its inputs and parameters.
   virtual void backward(LaneStep& step) = 0;
-};
-
-// Returns the address to which this lane writes the gradient of a parameter.
-inline float* gradient_of(const GroupContext& context, int parameter) {
-  return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
-}
-// Returns the address of a parameter's values, which stays valid for the life of the arena.
-inline const float* value_of(const GroupContext& context, int parameter) {
-  return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
-}
-
-// A base class of groups that, by default, needs no memory. It keeps the group's context and
-// memory.
-class PlainGroup : public Group {
- public:
-  explicit PlainGroup(const GroupContext& context) : context_(context) {}
-  GroupNeeds needs() const override { return {}; }
-  void bind(const GroupMemory& memory) override { memory_ = memory; }
-
- protected:
-  const GroupContext& context() const { return context_; }
-  const GroupMemory& memory() const { return memory_; }
-  bool trains() const { return context_.mode == Mode::kTrain; }
-  BlockedShape blocked(const ValueType& type) const {
-    return {context_.n, (type.channels() + context_.kernels.block - 1) / context_.kernels.block,
-            type.pixels()};
-  }
-
- private:
-  const GroupContext context_;
-  GroupMemory memory_;
 };
 
 // The sums that lanes exchange in one pass of a batch norm. Forward and backward pass have separate
@@ -164,6 +140,78 @@ struct GroupSite : GroupContext {
     return {n, output.pixels(), output.channels(), output.layout == Layout::kBlocked};
   }
 };
+
+// A base class of groups that, by default, needs no memory. It keeps the group's place and memory.
+class PlainGroup : public Group {
+ public:
+  explicit PlainGroup(const GroupSite& site)
+      : context_(site), group_(site.group), node_(site.node()) {
+    for (const int parameter : node_.parameters) {
+      values_.push_back(site.arena.value(static_cast<std::size_t>(parameter)).f32().data());
+    }
+  }
+  GroupNeeds needs() const override { return {}; }
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+ protected:
+  const GroupContext& context() const { return context_; }
+  const CpuKernels& kernels() const { return context_.kernels; }
+  const FusedGroup& group() const { return group_; }
+  const Node& node() const { return node_; }
+  const GroupMemory& memory() const { return memory_; }
+  // x, y, dy and dx return the first or another input, the output, the gradient of the output and
+  // the gradient of an input, which may be null.
+  const float* x(std::size_t k = 0) const { return memory_.inputs[k]; }
+  float* y() const { return memory_.output; }
+  float* dy() const { return memory_.output_gradients[0]; }
+  float* dx(std::size_t k = 0) const { return memory_.input_gradients[k]; }
+  bool trains() const { return context_.mode == Mode::kTrain; }
+  // Return the values of the node's parameter k, and the address to which this lane writes its
+  // gradient.
+  const float* value(std::size_t k) const { return values_[k]; }
+  float* gradient(std::size_t k) const {
+    const auto parameter = static_cast<std::size_t>(node_.parameters[k]);
+    return context_.gradients + context_.arena.layout().offset(parameter);
+  }
+
+ private:
+  const GroupContext context_;
+  const FusedGroup& group_;
+  const Node& node_;
+  std::vector<const float*> values_;  // of the parameters, at addresses that stay
+  GroupMemory memory_;
+};
+
+// A group of one kernel for each pass: forward(x, y, how...) and backward(dy, dx, how...).
+template <typename... How>
+class KernelGroup final : public PlainGroup {
+ public:
+  using Kernel = void (*)(const float* from, float* into, How... how);
+  KernelGroup(const GroupSite& site, Kernel forward_kernel, Kernel backward_kernel,
+              const std::decay_t<How>&... how)
+      : PlainGroup(site), forward_(forward_kernel), backward_(backward_kernel), how_(how...) {}
+  void forward(LaneStep& /*step*/) override { run(forward_, x(), y()); }
+  void backward(LaneStep& /*step*/) override {
+    if (dx() != nullptr) run(backward_, dy(), dx());
+  }
+
+ private:
+  void run(Kernel kernel, const float* from, float* into) const {
+    std::apply([&](const auto&... how) { kernel(from, into, how...); }, how_);
+  }
+
+  const Kernel forward_;
+  const Kernel backward_;
+  const std::tuple<std::decay_t<How>...> how_;
+};
+
+template <typename... How>
+std::unique_ptr<Group> make_kernel_group(const GroupSite& site,
+                                         void (*forward)(const float* x, float* y, How... how),
+                                         void (*backward)(const float* dy, float* dx, How... how),
+                                         const std::type_identity_t<std::decay_t<How>>&... how) {
+  return std::make_unique<KernelGroup<How...>>(site, forward, backward, how...);
+}
 
 // Make the group with the main operation `op`. Each overload is in the file of the group's class;
 // if an operation has no overload, the backend does not compile. Throw UnavailableError,

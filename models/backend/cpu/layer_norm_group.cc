@@ -8,7 +8,7 @@ namespace {
 class LayerNormGroup final : public PlainGroup {
  public:
   LayerNormGroup(const GroupSite& site, const LayerNormOp& op)
-      : PlainGroup(site), node_(site.node()), epsilon_(op.epsilon), shape_(site.output_rows()) {}
+      : PlainGroup(site), epsilon_(op.epsilon), shape_(site.output_rows()) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -20,29 +20,26 @@ class LayerNormGroup final : public PlainGroup {
   }
 
   void forward(LaneStep& /*step*/) override {
-    context().kernels.layer_norm(memory().inputs[0], memory().output, shape_, weight(),
-                                 value_of(context(), node_.parameters[1]), epsilon_,
-                                 trains() ? mean() : nullptr, trains() ? mean() + rows() : nullptr);
+    kernels().layer_norm(x(), y(), shape_, value(0), value(1), epsilon_,
+                         trains() ? mean() : nullptr, trains() ? mean() + rows() : nullptr);
   }
 
   void backward(LaneStep& /*step*/) override {
-    context().kernels.layer_norm_backward({.dy = memory().output_gradients[0],
-                                           .x = memory().inputs[0],
-                                           .weight = weight(),
-                                           .mean = mean(),
-                                           .inverse_deviation = mean() + rows(),
-                                           .dx = memory().input_gradients[0],
-                                           .dweight = gradient_of(context(), node_.parameters[0]),
-                                           .dbias = gradient_of(context(), node_.parameters[1])},
-                                          shape_);
+    kernels().layer_norm_backward({.dy = dy(),
+                                   .x = x(),
+                                   .weight = value(0),
+                                   .mean = mean(),
+                                   .inverse_deviation = mean() + rows(),
+                                   .dx = dx(),
+                                   .dweight = gradient(0),
+                                   .dbias = gradient(1)},
+                                  shape_);
   }
 
  private:
   std::int64_t rows() const { return shape_.n * shape_.pixels; }
-  const float* weight() const { return value_of(context(), node_.parameters[0]); }
   float* mean() const { return reinterpret_cast<float*>(memory().saved); }
 
-  const Node& node_;
   const float epsilon_;
   const ChannelRows shape_;
 };

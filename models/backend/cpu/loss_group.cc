@@ -16,7 +16,7 @@ class LossGroup final : public PlainGroup {
  public:
   LossGroup(const GroupSite& site, const LossOp& op)
       : PlainGroup(site),
-        shape_(blocked(site.input())),
+        shape_(site.blocked(site.input())),
         is_map_(site.input().layout == Layout::kBlocked),
         rows_(site.input().pixels()),
         classes_(site.input().channels()),
@@ -56,7 +56,7 @@ class LossGroup final : public PlainGroup {
   }
 
   void backward(LaneStep& step) override {
-    float* const gradient = memory().input_gradients[0];
+    float* const gradient = dx();
     if (gradient == nullptr) return;
     // A map's gradient is computed in place of its rows.
     const float* x = in_rows(memory().backward_scratch);
@@ -77,8 +77,8 @@ class LossGroup final : public PlainGroup {
       }
     }
     if (is_map_) {
-      context().kernels.interleaved_to_blocked(
-          reinterpret_cast<const float*>(memory().backward_scratch), gradient, shape_, classes_);
+      kernels().interleaved_to_blocked(reinterpret_cast<const float*>(memory().backward_scratch),
+                                       gradient, shape_, classes_);
     }
   }
 
@@ -88,9 +88,9 @@ class LossGroup final : public PlainGroup {
   }
   // Returns the logits as [n, rows, classes]: a map's logits are copied to `scratch`.
   const float* in_rows(std::byte* scratch) const {
-    if (!is_map_) return memory().inputs[0];
+    if (!is_map_) return x();
     auto* const rows = reinterpret_cast<float*>(scratch);
-    context().kernels.blocked_to_interleaved(memory().inputs[0], rows, shape_, classes_);
+    kernels().blocked_to_interleaved(x(), rows, shape_, classes_);
     return rows;
   }
   std::span<const std::int32_t> labels_of(const LaneStep& step, std::int64_t sample) const {

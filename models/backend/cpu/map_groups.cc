@@ -14,7 +14,8 @@ class InputGroup final : public PlainGroup {
         op_(op),
         index_(site.graph.input_index(site.node().name)),
         is_differentiated_(trains() && op.is_differentiated),
-        layout_(site.output.layout) {
+        layout_(site.output.layout),
+        shape_(site.blocked(site.output)) {
     channels_ = static_cast<std::int64_t>(op_.mean.size());
     pixels_ = num_elements(site.node().shape) / channels_;
     for (std::size_t c = 0; c < op_.mean.size(); ++c) {
@@ -30,44 +31,36 @@ class InputGroup final : public PlainGroup {
   }
 
   void forward(LaneStep& step) override {
-    const CpuKernels& kernels = context().kernels;
     const std::int64_t n = context().n;
     const auto channels = static_cast<int>(channels_);
     const std::byte* x = step.inputs[index_];
     const auto* pixels = reinterpret_cast<const std::uint8_t*>(x);
     const bool is_planar = layout_ == Layout::kPlanar && channels_ > 1;
     if (is_planar && op_.dtype == DType::kU8) {
-      kernels.pixels_to_planar(pixels, memory().output, n, pixels_, channels, scale_.data(),
-                               shift_.data());
+      kernels().pixels_to_planar(pixels, y(), n, pixels_, channels, scale_.data(), shift_.data());
       return;
     }
-    float* interleaved = layout_ == Layout::kBlocked
-                             ? reinterpret_cast<float*>(memory().forward_scratch)
-                             : memory().output;
+    float* interleaved =
+        layout_ == Layout::kBlocked ? reinterpret_cast<float*>(memory().forward_scratch) : y();
     if (op_.dtype == DType::kU8) {
-      kernels.pixels_to_interleaved(pixels, interleaved, n, pixels_, channels, scale_.data(),
-                                    shift_.data());
+      kernels().pixels_to_interleaved(pixels, interleaved, n, pixels_, channels, scale_.data(),
+                                      shift_.data());
     } else if (op_.dtype == DType::kU16) {
       normalise(reinterpret_cast<const std::uint16_t*>(x), interleaved, is_planar);
     } else {
       normalise(reinterpret_cast<const float*>(x), interleaved, is_planar);
     }
     if (layout_ == Layout::kBlocked) {
-      const std::int64_t blocks = (channels_ + kernels.block - 1) / kernels.block;
-      kernels.interleaved_to_blocked(interleaved, memory().output, {n, blocks, pixels_}, channels_);
+      kernels().interleaved_to_blocked(interleaved, y(), shape_, channels_);
     }
   }
 
   void backward(LaneStep& step) override {
     if (!is_differentiated_) return;
-    const float* gradient = memory().output_gradients[0];
     if (layout_ == Layout::kBlocked) {
-      const CpuKernels& kernels = context().kernels;
-      const std::int64_t blocks = (channels_ + kernels.block - 1) / kernels.block;
-      kernels.blocked_to_interleaved(gradient, step.input_gradient, {context().n, blocks, pixels_},
-                                     channels_);
+      kernels().blocked_to_interleaved(dy(), step.input_gradient, shape_, channels_);
     } else {
-      std::copy_n(gradient, context().n * pixels_ * channels_, step.input_gradient);
+      std::copy_n(dy(), context().n * pixels_ * channels_, step.input_gradient);
     }
   }
 
@@ -98,6 +91,7 @@ class InputGroup final : public PlainGroup {
   const std::size_t index_;  // of the input in LaneStep::inputs
   const bool is_differentiated_;
   const Layout layout_;
+  const BlockedShape shape_;  // of the output if its channels are blocked
   std::int64_t channels_ = 1;
   std::int64_t pixels_ = 1;
   std::vector<float> scale_;
@@ -108,13 +102,10 @@ class ReluGroup final : public PlainGroup {
  public:
   explicit ReluGroup(const GroupSite& site) : PlainGroup(site), count_(site.output_elements()) {}
   GroupNeeds needs() const override { return {.output_in_backward = trains()}; }
-  void forward(LaneStep& /*step*/) override {
-    context().kernels.relu(memory().inputs[0], memory().output, count_);
-  }
+  void forward(LaneStep& /*step*/) override { kernels().relu(x(), y(), count_); }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    context().kernels.relu_backward(memory().output_gradients[0], memory().output,
-                                    memory().input_gradients[0], count_);
+    if (dx() == nullptr) return;
+    kernels().relu_backward(dy(), y(), dx(), count_);
   }
 
  private:
@@ -124,12 +115,10 @@ class ReluGroup final : public PlainGroup {
 class AddGroup final : public PlainGroup {
  public:
   explicit AddGroup(const GroupSite& site) : PlainGroup(site), count_(site.output_elements()) {}
-  void forward(LaneStep& /*step*/) override {
-    context().kernels.add(memory().inputs[0], memory().inputs[1], memory().output, count_);
-  }
+  void forward(LaneStep& /*step*/) override { kernels().add(x(), x(1), y(), count_); }
   void backward(LaneStep& /*step*/) override {
     for (float* gradient : memory().input_gradients) {
-      if (gradient != nullptr) std::copy_n(memory().output_gradients[0], count_, gradient);
+      if (gradient != nullptr) std::copy_n(dy(), count_, gradient);
     }
   }
 
@@ -143,7 +132,7 @@ class ActivationGroup final : public PlainGroup {
   ActivationGroup(const GroupSite& site, const ActivationOp& op)
       : PlainGroup(site),
         op_(op),
-        shape_(blocked(site.output)),
+        shape_(site.blocked(site.output)),
         channels_(site.output.channels()),
         count_(site.output_elements()),
         // The channels are padded with zeros, and the function of 0 may be another number.
@@ -151,13 +140,12 @@ class ActivationGroup final : public PlainGroup {
                         channels_ % site.kernels.block != 0) {}
   GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 1 : 0}; }
   void forward(LaneStep& /*step*/) override {
-    context().kernels.activate(op_, memory().inputs[0], memory().output, count_);
-    if (clears_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
+    kernels().activate(op_, x(), y(), count_);
+    if (clears_padding_) kernels().clear_padding(y(), shape_, channels_);
   }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    context().kernels.activate_backward(op_, memory().inputs[0], memory().output_gradients[0],
-                                        memory().input_gradients[0], count_);
+    if (dx() == nullptr) return;
+    kernels().activate_backward(op_, x(), dy(), dx(), count_);
   }
 
  private:
@@ -173,14 +161,11 @@ class MultiplyGroup final : public PlainGroup {
   explicit MultiplyGroup(const GroupSite& site)
       : PlainGroup(site), count_(site.output_elements()) {}
   GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 2 : 0}; }
-  void forward(LaneStep& /*step*/) override {
-    context().kernels.multiply(memory().inputs[0], memory().inputs[1], memory().output, count_);
-  }
+  void forward(LaneStep& /*step*/) override { kernels().multiply(x(), x(1), y(), count_); }
   void backward(LaneStep& /*step*/) override {
     for (std::size_t k = 0; k < 2; ++k) {
-      if (memory().input_gradients[k] == nullptr) continue;
-      context().kernels.multiply(memory().output_gradients[0], memory().inputs[1 - k],
-                                 memory().input_gradients[k], count_);
+      if (dx(k) == nullptr) continue;
+      kernels().multiply(dy(), x(1 - k), dx(k), count_);
     }
   }
 
@@ -193,22 +178,18 @@ class ChannelProductGroup final : public PlainGroup {
  public:
   explicit ChannelProductGroup(const GroupSite& site)
       : PlainGroup(site),
-        shape_(blocked(site.output)),
+        shape_(site.blocked(site.output)),
         factors_(elements_per_sample(site.inputs[1], site.kernels.block)) {}
   GroupNeeds needs() const override { return {.inputs_in_backward = trains() ? 2 : 0}; }
   void forward(LaneStep& /*step*/) override {
-    context().kernels.multiply_channels(memory().inputs[0], memory().inputs[1], memory().output,
-                                        shape_, factors_);
+    kernels().multiply_channels(x(), x(1), y(), shape_, factors_);
   }
   void backward(LaneStep& /*step*/) override {
-    const float* dy = memory().output_gradients[0];
-    if (memory().input_gradients[1] != nullptr) {
-      context().kernels.multiply_channels_gradient(dy, memory().inputs[0],
-                                                   memory().input_gradients[1], shape_, factors_);
+    if (dx(1) != nullptr) {
+      kernels().multiply_channels_gradient(dy(), x(), dx(1), shape_, factors_);
     }
-    if (memory().input_gradients[0] != nullptr) {
-      context().kernels.multiply_channels(dy, memory().inputs[1], memory().input_gradients[0],
-                                          shape_, factors_);
+    if (dx() != nullptr) {
+      kernels().multiply_channels(dy(), x(1), dx(), shape_, factors_);
     }
   }
 
@@ -231,14 +212,15 @@ class ChannelCopies : public PlainGroup {
     std::int64_t blocks;
     std::int64_t channels;
   };
-  Part part_of(const ValueType& type) const { return {blocked(type).blocks, type.channels()}; }
+  Part part_of(const ValueType& type) const {
+    return {context().blocked(type).blocks, type.channels()};
+  }
   const Part& output_part() const { return output_; }
 
   void copy(const float* x, const Part& from, std::int64_t x_first, float* y, const Part& into,
             std::int64_t y_first, std::int64_t count) const {
     if (is_map_) {
-      context().kernels.copy_channels(x, from.blocks, x_first, y, into.blocks, y_first, n_, pixels_,
-                                      count);
+      kernels().copy_channels(x, from.blocks, x_first, y, into.blocks, y_first, n_, pixels_, count);
       return;
     }
     for (std::int64_t i = 0; i < n_; ++i) {
@@ -246,9 +228,8 @@ class ChannelCopies : public PlainGroup {
     }
   }
   void clear_padding_of_output() const {
-    if (!is_map_ || output_.channels % context().kernels.block == 0) return;
-    context().kernels.clear_padding(memory().output, {n_, output_.blocks, pixels_},
-                                    output_.channels);
+    if (!is_map_ || output_.channels % kernels().block == 0) return;
+    kernels().clear_padding(y(), {n_, output_.blocks, pixels_}, output_.channels);
   }
 
  private:
@@ -264,26 +245,29 @@ class ConcatGroup final : public ChannelCopies {
     for (const ValueType& input : site.inputs) parts_.push_back(part_of(input));
   }
   void forward(LaneStep& /*step*/) override {
-    std::int64_t first = 0;
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
-      copy(memory().inputs[k], parts_[k], 0, memory().output, output_part(), first,
-           parts_[k].channels);
-      first += parts_[k].channels;
-    }
+    for_each_part([&](std::size_t k, std::int64_t first) {
+      copy(x(k), parts_[k], 0, y(), output_part(), first, parts_[k].channels);
+    });
     clear_padding_of_output();
   }
   void backward(LaneStep& /*step*/) override {
+    for_each_part([&](std::size_t k, std::int64_t first) {
+      if (dx(k) == nullptr) return;
+      copy(dy(), output_part(), first, dx(k), parts_[k], 0, parts_[k].channels);
+    });
+  }
+
+ private:
+  // Calls visit(k, first) with the number of each input and its first channel of the output.
+  template <typename Visit>
+  void for_each_part(const Visit& visit) const {
     std::int64_t first = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
-      if (memory().input_gradients[k] != nullptr) {
-        copy(memory().output_gradients[0], output_part(), first, memory().input_gradients[k],
-             parts_[k], 0, parts_[k].channels);
-      }
+      visit(k, first);
       first += parts_[k].channels;
     }
   }
 
- private:
   std::vector<Part> parts_;
 };
 
@@ -295,54 +279,19 @@ class SliceGroup final : public ChannelCopies {
         input_(part_of(site.input())),
         input_elements_(site.n * elements_per_sample(site.input(), site.kernels.block)) {}
   void forward(LaneStep& /*step*/) override {
-    copy(memory().inputs[0], input_, first_, memory().output, output_part(), 0,
-         output_part().channels);
+    copy(x(), input_, first_, y(), output_part(), 0, output_part().channels);
     clear_padding_of_output();
   }
   void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    std::fill_n(memory().input_gradients[0], input_elements_, 0.0F);
-    copy(memory().output_gradients[0], output_part(), 0, memory().input_gradients[0], input_,
-         first_, output_part().channels);
+    if (dx() == nullptr) return;
+    std::fill_n(dx(), input_elements_, 0.0F);
+    copy(dy(), output_part(), 0, dx(), input_, first_, output_part().channels);
   }
 
  private:
   const std::int64_t first_;
   const Part input_;
   const std::int64_t input_elements_;
-};
-
-// Flattens a map of any layout to a vector in H, W, C order.
-class FlattenGroup final : public PlainGroup {
- public:
-  explicit FlattenGroup(const GroupSite& site)
-      : PlainGroup(site),
-        shape_(blocked(site.input())),
-        channels_(site.input().channels()),
-        layout_(site.input().layout) {}
-  void forward(LaneStep& /*step*/) override {
-    if (layout_ == Layout::kBlocked) {
-      context().kernels.blocked_to_interleaved(memory().inputs[0], memory().output, shape_,
-                                               channels_);
-    } else {
-      std::copy_n(memory().inputs[0], shape_.n * shape_.pixels * channels_, memory().output);
-    }
-  }
-  void backward(LaneStep& /*step*/) override {
-    if (memory().input_gradients[0] == nullptr) return;
-    if (layout_ == Layout::kBlocked) {
-      context().kernels.interleaved_to_blocked(memory().output_gradients[0],
-                                               memory().input_gradients[0], shape_, channels_);
-    } else {
-      std::copy_n(memory().output_gradients[0], shape_.n * shape_.pixels * channels_,
-                  memory().input_gradients[0]);
-    }
-  }
-
- private:
-  const BlockedShape shape_;
-  const std::int64_t channels_;
-  const Layout layout_;
 };
 
 }  // namespace
@@ -369,8 +318,18 @@ std::unique_ptr<Group> make_group(const GroupSite& site, const ConcatOp& /*op*/)
 std::unique_ptr<Group> make_group(const GroupSite& site, const SliceOp& op) {
   return std::make_unique<SliceGroup>(site, op);
 }
+
+// Flattens a map of any layout to a vector in H, W, C order.
 std::unique_ptr<Group> make_group(const GroupSite& site, const FlattenOp& /*op*/) {
-  return std::make_unique<FlattenGroup>(site);
+  const ValueType& input = site.input();
+  if (input.layout == Layout::kBlocked) {
+    return make_kernel_group(site, site.kernels.blocked_to_interleaved,
+                             site.kernels.interleaved_to_blocked, site.blocked(input),
+                             input.channels());
+  }
+  const auto copy =
+      +[](const float* from, float* into, std::int64_t count) { std::copy_n(from, count, into); };
+  return make_kernel_group(site, copy, copy, site.n * num_elements(input.shape));
 }
 
 }  // namespace syncopate

@@ -33,8 +33,8 @@ class MatmulGroup final : public PlainGroup {
     auto* const a = reinterpret_cast<float*>(memory().forward_scratch);
     float* const b = a + elements(a_);
     float* const y = b + elements(b_);
-    read(memory().inputs[0], a_, a);
-    read(memory().inputs[1], b_, b);
+    read(x(), a_, a);
+    read(x(1), b_, b);
     for (std::int64_t i = 0; i < matrices_; ++i) {
       matrix_product('N', 'N', m_, n_, k_, a + i * m_ * k_, b + i * k_ * n_, y + i * m_ * n_);
     }
@@ -47,21 +47,21 @@ class MatmulGroup final : public PlainGroup {
     float* const dy = b + elements(b_);
     float* const gradient = dy + elements(y_);
     read(memory().output_gradients[0], y_, dy);
-    if (memory().input_gradients[0] != nullptr) {
-      read(memory().inputs[1], b_, b);
+    if (dx() != nullptr) {
+      read(x(1), b_, b);
       for (std::int64_t i = 0; i < matrices_; ++i) {
         matrix_product('N', 'T', m_, k_, n_, dy + i * m_ * n_, b + i * k_ * n_,
                        gradient + i * m_ * k_);
       }
-      write(gradient, a_, memory().input_gradients[0]);
+      write(gradient, a_, dx());
     }
-    if (memory().input_gradients[1] != nullptr) {
-      read(memory().inputs[0], a_, a);
+    if (dx(1) != nullptr) {
+      read(x(), a_, a);
       for (std::int64_t i = 0; i < matrices_; ++i) {
         matrix_product('T', 'N', k_, n_, m_, a + i * m_ * k_, dy + i * m_ * n_,
                        gradient + i * k_ * n_);
       }
-      write(gradient, b_, memory().input_gradients[1]);
+      write(gradient, b_, dx(1));
     }
   }
 
@@ -73,10 +73,10 @@ class MatmulGroup final : public PlainGroup {
     return static_cast<std::size_t>(elements(type)) * sizeof(float);
   }
   void read(const float* blocks, const ValueType& type, float* rows) const {
-    context().kernels.blocked_to_interleaved(blocks, rows, blocked(type), type.channels());
+    kernels().blocked_to_interleaved(blocks, rows, context().blocked(type), type.channels());
   }
   void write(const float* rows, const ValueType& type, float* blocks) const {
-    context().kernels.interleaved_to_blocked(rows, blocks, blocked(type), type.channels());
+    kernels().interleaved_to_blocked(rows, blocks, context().blocked(type), type.channels());
   }
 
   const ValueType a_;

@@ -49,7 +49,7 @@ class NumberLossGroup final : public PlainGroup {
       double loss = 0.0;
       double metric = 0.0;
       for (std::int64_t k = i * values_; k < (i + 1) * values_; ++k) {
-        const ValueLoss value = kLoss(memory().inputs[0][k], targets(step)[k]);
+        const ValueLoss value = kLoss(x()[k], targets(step)[k]);
         loss += value.loss;
         metric += value.metric;
       }
@@ -60,11 +60,11 @@ class NumberLossGroup final : public PlainGroup {
   }
 
   void backward(LaneStep& step) override {
-    float* const dx = memory().input_gradients[0];
-    if (dx == nullptr) return;
+    float* const into = dx();
+    if (into == nullptr) return;
     const float weight = 1.0F / static_cast<float>(step.loss_divisor * values_);
     for (std::int64_t k = 0; k < context().n * values_; ++k) {
-      dx[k] = kLoss(memory().inputs[0][k], targets(step)[k]).slope * weight;
+      into[k] = kLoss(x()[k], targets(step)[k]).slope * weight;
     }
   }
 
@@ -89,10 +89,10 @@ class LaterStagesGroup final : public PlainGroup {
   void backward(LaneStep& step) override {
     const auto* const gradient = reinterpret_cast<const float*>(step.target.data());
     if (input_.layout == Layout::kBlocked) {
-      context().kernels.interleaved_to_blocked(gradient, memory().input_gradients[0],
-                                               blocked(input_), input_.channels());
+      kernels().interleaved_to_blocked(gradient, dx(), context().blocked(input_),
+                                       input_.channels());
     } else {
-      std::copy_n(gradient, context().n * num_elements(input_.shape), memory().input_gradients[0]);
+      std::copy_n(gradient, context().n * num_elements(input_.shape), dx());
     }
   }
 
