@@ -39,9 +39,10 @@ std::string placeholder_of(const Flag& flag);
 // Returns the default value as text; empty if there is no default.
 std::string default_of(const Flag& flag);
 
-// Throws UsageError unless `value` is one of `names`, as for FlagRules::choices. The message has
-// the text that `explain` returns for `value`. If there is no such text, the message suggests the
-// name that was probably meant.
+// Throws UsageError unless `value` is one of `names`. A name with a colon, such as "mnist:DIR",
+// accepts every longer value that begins with the text up to the colon. flag: the name of the flag,
+// for the message. The message has the text that `explain` returns for `value`. If there is no such
+// text, the message suggests the name that was probably meant.
 void require_name(std::string_view flag, const std::string& value, const Names& names,
                   ExplainName explain = nullptr);
 

@@ -18,8 +18,8 @@ namespace syncopate {
 struct RestFlag {
   std::string name;  // such as "--epochs"
   bool is_switch = false;
-  // "" for an allowed flag. Otherwise the flag is known but refused, also after `--`, and this text
-  // says why and what to type instead.
+  // "" for an allowed flag. Otherwise the flag is refused, before and after `--`, and this text is
+  // the end of the error message: why the flag is refused and what to type instead.
   std::string instead{};
 };
 

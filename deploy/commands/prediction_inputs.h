@@ -28,10 +28,10 @@ class PredictionInput {
 struct InputForm {
   const Node& input;  // the network's input
   bool apply_exif = false;
-  std::string table_columns;  // Progress::table_columns
+  std::string table_columns;  // see DataSplits::table_columns
 };
 
-// Opens a file. A file named .npy is an array; a file named .csv, also if packed, is a table. A
+// Opens a file. A file named .npy is an array. A file named .csv, .csv.gz or .csv.zst is a table. A
 // file with another name is a table if the network was trained on a table, else a picture. Throws
 // UsageError if the network does not take such samples, and FileError if the file cannot be read.
 std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path,

@@ -62,7 +62,7 @@ struct Finding {
 std::string describe(std::vector<Finding> findings);
 bool has_errors(const std::vector<Finding>& findings);
 
-// The job that would be trained.
+// The job that doctor checks, with the options that `train` would use.
 struct JobUnderTest {
   std::string strategy;
   std::string collective;

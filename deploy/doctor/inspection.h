@@ -14,14 +14,16 @@
 
 namespace syncopate {
 
-// Returns the report of this task. The devices, the clock and sees_chiefs_file are not filled in,
-// because they need the other tasks. Opens the data and runs train's first checks. Does not throw:
-// a fact that cannot be determined stays empty, and data that cannot be read are reported as a
-// problem.
+// Returns the report of this task. Opens the data and runs train's first checks. The report lacks
+// the devices, the clock and sees_chiefs_file, because these facts can be determined only together
+// with the other tasks. Does not throw. A fact that cannot be determined stays empty, and data that
+// cannot be read are reported as a problem.
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
-// Adds the devices of this task's replicas to the report, divided among tasks as train does. With a
-// membership every task must call it. Throws PeerError if the exchange with another task fails.
+// Adds the devices of this task's replicas to the report. The devices are divided among the tasks
+// in the same way as in train. membership: the tasks that exchange their GPUs; every task of the
+// membership must call this function. Null: the task divides nothing. Throws PeerError if the
+// exchange with another task fails.
 void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // Describes the InfiniBand and RoCE ports. root: /sys/class/infiniband, or a copy in tests. Source:
@@ -52,8 +54,8 @@ class FolderToken {
   bool is_wanted_ = false;
   std::filesystem::path path_;
 };
-// Returns whether the token's file exists. Retries for up to two seconds, since a network file
-// system may show a new file late.
+// Returns whether this task sees the file of a FolderToken that was made with the same folder and
+// name. Retries for up to two seconds, since a network file system may show a new file late.
 bool sees_token(const std::filesystem::path& folder, const std::string& name);
 
 // Lists the libraries that this program uses for computation and input, with the versions at build

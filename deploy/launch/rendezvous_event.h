@@ -7,7 +7,8 @@
 
 namespace syncopate {
 
-// Used by the launcher's thread only.
+// An event that the roles of a job share with the launcher. A role sets the event when all roles
+// have met at the rendezvous, and the launcher reads it. Used by the launcher's thread only.
 class RendezvousEvent {
  public:
   // Creates the event. Throws FileError if the system has no descriptor left.

@@ -21,8 +21,8 @@
 
 namespace syncopate {
 
-// The roles of one common start. One thread only, and the process may have no other thread, because
-// the class forks. `stop` must outlive the group.
+// Starts the roles of a job together, and watches and ends their processes. One thread only, and
+// the process may have no other thread, because the class forks. `stop` must outlive the group.
 class RoleGroup {
  public:
   // Starts the roles in the given order. restarts: how often all roles have been started again so

@@ -8,14 +8,15 @@
 
 namespace syncopate {
 
-// Starts a process without a parent, which ends after the launcher has ended. One thread only, and
-// the launcher may have no other thread, because the class forks.
+// Starts the guard, a process that outlives the launcher. When the launcher has ended, the guard
+// sends SIGCONT to all roles that still run, and then ends. One thread only, and the launcher may
+// have no other thread, because the class forks.
 class RoleGuard {
  public:
-  // Starts the process. Throws FileError if it cannot be started.
+  // Starts the guard's process. Throws FileError if it cannot be started.
   RoleGuard();
 
-  // add() is called when a role's process has been started, remove() when the process has ended.
+  // Tell the guard that a role's process has been started (add) or has ended (remove).
   void add(pid_t process) const noexcept { send(process); }
   void remove(pid_t process) const noexcept { send(-process); }
 

@@ -30,7 +30,7 @@ struct OnnxConstant {
   // The elements come from the range [first, end) of the stored tensor or the Constant node.
   std::int64_t first = 0;
   std::int64_t end = 0;
-  bool is_in_order = true;  // true: the elements are exactly this range, in order
+  bool is_in_order = true;  // true: the elements are all of [first, end), in the same order
   // The elements of a computed constant. NaN stands for the number of samples if the file does not
   // fix this number.
   std::vector<double> numbers;

@@ -63,8 +63,8 @@ class OnnxForms {
   // Returns the result of shape_of() as text, such as "[N, 3, 32, 32]".
   std::string shown_shape(const OnnxValue& value) const;
 
-  // Returns the value with its elements in memory in the order of the ONNX file: kVector, kRows or
-  // kChannelsLast.
+  // Returns the value with its elements in memory in the same order as in the ONNX file. The form
+  // of the result is kVector, kRows or kChannelsLast.
   OnnxValue in_order(const OnnxValue& x);
   // Returns the value in the form kChannelsFirst, for operators that take a map [N, C, H, W] of the
   // file. Throws UsageError if the value is not a map.
@@ -72,7 +72,8 @@ class OnnxForms {
   // Returns the value with `axis` of the ONNX file as the last axis in memory. Throws UsageError
   // unless `axis` is 1 or the last axis.
   OnnxValue with_channels(const OnnxValue& x, std::int64_t axis);
-  // Returns the value with its axes in this order. Throws UsageError if the order moves N.
+  // Returns the output of a Transpose: the value with its axes in the order `order`. Throws
+  // UsageError if the order moves N.
   OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& order);
   // Returns the output of a node that flattens a value to a vector.
   OnnxValue flattened(const proto::onnx::NodeProto& node, const OnnxValue& x);

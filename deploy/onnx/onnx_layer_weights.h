@@ -87,8 +87,9 @@ class OnnxLayerWeights {
   // Throws UsageError unless a constant input of a layer is a parameter of the program that wrote
   // the file.
   void require_parameter(const Node& node, int index) const;
-  // Reads the weight or the bias of a norm. If the values may be a constant that fills in for a
-  // parameter which the norm does not train, throws UsageError or adds a note.
+  // Reads the weight or the bias of a norm. A norm without a trained weight or bias has a constant
+  // of ones or zeros in its place. Throws UsageError if the values are such a constant. Adds the
+  // layer to doubtful_norms_ if the file does not show whether they are a constant.
   std::vector<float> norm_list(const Node& node, int index, std::int64_t size,
                                const std::string& layer);
 
@@ -101,15 +102,15 @@ class OnnxLayerWeights {
   std::vector<std::string> layers_with_new_bias_;
   // Layers that got a copy of a bias or norm that another layer also uses.
   std::vector<std::string> copied_lists_;
-  // Layers of norms with a weight or bias that may be a fixed constant.
+  // Norm layers with a weight or bias that may be a constant, which the layer did not train.
   std::vector<std::string> doubtful_norms_;
   std::vector<std::string> unclear_layers_;  // layers with weights that the exporter computed
 };
 
 // Throws UsageError naming the weight of a node unless its shape `found` is `expected`.
 void require_shape(const proto::onnx::NodeProto& node, const Shape& expected, const Shape& found);
-// Converts a number of the file to int. Throws UsageError naming `what` unless the number is from
-// `least` to `most`.
+// Converts `value`, a number in the ONNX file, to int. Throws UsageError naming `what` unless the
+// number is from `least` to `most`.
 int to_int(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what);
 
 }  // namespace syncopate

@@ -15,11 +15,12 @@ class OnnxMissing {
  public:
   using Node = proto::onnx::NodeProto;
 
-  // nodes: the nodes on which the output depends.
+  // nodes: the nodes of the graph on which the network's output depends, from OnnxGraph::sort().
   OnnxMissing(const OnnxGraph& graph, const std::vector<const Node*>& nodes);
 
-  // Adds a node that has no counterpart. what: why the node is refused. The nodes that read its
-  // output are checked only for operators and attributes that are never supported.
+  // Adds a node that has no counterpart in this program. what: why the node is refused. The nodes
+  // that read the output of this node are then checked only for operators and attributes that are
+  // never supported.
   void refuse(const Node& node, const std::string& what);
   void add(const std::string& op, const std::string& what, const std::string& node);
   // Records that a node was not checked completely, because it reads the output of a refused node.

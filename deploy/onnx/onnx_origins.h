@@ -69,8 +69,9 @@ class OnnxOrigins {
   std::map<std::string, std::string, std::less<>> parameters_;
   std::set<std::string, std::less<>> trained_;    // names of parameters
   std::set<std::string, std::less<>> untrained_;  // names of buffers and constants
-  // Whether a parameter in the list is neither stored nor read by an operation of a node. The
-  // exporter then computed a tensor from it, or the network does not use it.
+  // Whether one of the listed parameters is not a stored tensor, and no PyTorch operation from
+  // which a node was exported reads this parameter. The exporter then computed a tensor from the
+  // parameter, or the network does not use the parameter.
   bool has_lost_parameters_ = false;
 };
 

@@ -13,8 +13,8 @@ namespace syncopate {
 inline constexpr std::int64_t kLargestOnnxWindow = 1 << 7;
 
 // Returns the common value of an attribute with two equal numbers, such as the strides; `otherwise`
-// if the attribute is absent. Throws UsageError unless it has two equal numbers from 1 to
-// kLargestOnnxWindow.
+// if the attribute is absent. Throws UsageError unless the attribute has two equal numbers from 1
+// to kLargestOnnxWindow.
 int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
 // Throws UsageError unless all dilations are 1.
 void refuse_dilation(const OnnxAttributes& attributes);

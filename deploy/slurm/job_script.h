@@ -25,7 +25,8 @@ class JobScript {
   // Sets the line "#SBATCH --name=value" in the given component of a script, counted from 0. A line
   // that is commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
-  // Returns the value of an option that is a number; 1 if no active line has the option.
+  // Returns the number that the line "#SBATCH --name=number" of a component gives; 1 if the
+  // component has no such line, or if the line is commented out.
   int number_of(int component, std::string_view name) const;
   // Like set_option(), but adds a line after the other options of the component if it has no such
   // line. value: "" for an option without a value.

@@ -1,5 +1,5 @@
-// Adjusts the numbers of tasks, CPUs and GPUs that a job requests to the numbers that its flags of
-// train use. The command line of `syncopate sbatch` calls these functions in their order here.
+// Makes a Slurm job request as many tasks, CPUs and GPUs as its flags of train use. The command
+// line of `syncopate sbatch` calls the functions in the order of their declarations.
 #pragma once
 
 #include "deploy/slurm/job_script.h"
@@ -10,8 +10,8 @@ namespace syncopate {
 // The largest number of tasks per node, and of CPUs per task, that a job may request.
 inline constexpr int kMostJobTasks = 1024;
 
-// Sets the number of tasks per node, if it is not given, so that each task has one GPU per replica.
-// Adds a note if GPUs of a node would stay idle.
+// Sets the number of tasks per node so that each task has one GPU per replica. Does nothing if the
+// user gave this number. Adds a note to options.notes if GPUs of a node would stay idle.
 void fit_tasks(const TrainOptions& train, SbatchOptions& options);
 
 // Requests as many CPUs per task as its replicas use. Throws UsageError if --cpus-per-task gives

@@ -17,8 +17,8 @@ namespace syncopate {
 // (info.has_average), the parameters are this average.
 class TrainedTensors {
  public:
-  // Reads the whole file once. Throws FileError if the file is damaged or has the weights of
-  // another network than `graph`.
+  // Opens the checkpoint, and reads it as a whole to verify its checksum. Throws FileError if the
+  // file is damaged or has the weights of another network than `graph`.
   TrainedTensors(const CheckpointInfo& info, const Graph& graph);
 
   // Names and shapes of the parameters, followed by those of the state, in the order of the graph.

@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-// Whether a file is a JSON file: its name ends in .json, or it begins as a JSON object and with
-// bytes with which no safetensors file begins.
+// Whether a file is a JSON file. This is so if its name ends in .json, or if it begins with '{' and
+// its first 8 bytes cannot be the header length of a safetensors file.
 bool is_json_file(const std::filesystem::path& path);
 
 // Reads an index. Returns a map from the name of each tensor to the name of the file that has the

@@ -15,12 +15,12 @@ namespace syncopate {
 
 class TensorNames {
  public:
-  // tensors: the tensors of the file `path`; must outlive this object. wanted: the tensors that the
-  // file must have, with shapes in the file's order. If the file has the names of all `wanted`
-  // tensors, names are used unchanged. Otherwise a prefix that all `wanted` tensors have in the
-  // file is removed from the names. If several prefixes are possible, prefixes of tensors with
-  // other shapes and prefixes of moving averages are excluded. Throws UsageError if several
-  // prefixes remain.
+  // Finds the prefix that is removed from the names in the file. tensors: the tensors of the file
+  // `path`; must outlive this object. wanted: the tensors that the file must have, with shapes in
+  // the file's order. If the file has the names of all `wanted` tensors, no prefix is removed.
+  // Otherwise the constructor removes a prefix that all `wanted` tensors have in the file. If
+  // several prefixes are possible, prefixes of tensors with other shapes and prefixes of moving
+  // averages are excluded. Throws UsageError if several prefixes remain.
   TensorNames(const std::vector<TensorEntry>& tensors, std::span<const TensorEntry> wanted,
               const std::filesystem::path& path);
 

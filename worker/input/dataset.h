@@ -79,8 +79,9 @@ struct DataSplits {
   bool takes_image_size = false;  // true: pictures are decoded to the size of --image-size
   bool suits_crop_flip = false;   // true: natural images, so that a mirrored image keeps its class
 
-  // Returns the split for evaluations during training and for all choices: the validation split if
-  // there is one, else the test split. The results of a run come from the test split.
+  // Returns the split that is evaluated during training and that decides, for example, which
+  // checkpoint is the best: the validation split if there is one, else the test split. The results
+  // of a run come from the test split.
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
@@ -103,10 +104,10 @@ struct ImageOptions {
   std::int64_t height = 0;  // 0: height and width are kDefaultImageSize
   std::int64_t width = 0;
   bool apply_exif = false;  // turn pictures as their EXIF orientation says
-  // The most pictures of a split that may be damaged. Evaluations leave damaged pictures out.
-  // Training replaces a damaged picture and its class by the good picture of the split with the
-  // next higher number and the class of this picture. This choice depends on the files alone, so
-  // every strategy and every number of replicas trains on the same samples.
+  // The most pictures of a split that may be damaged. Evaluations leave damaged pictures out. In
+  // training, the next good picture of the split (by number; the first follows the last) takes the
+  // place of a damaged picture, with its own class. The choice of this picture depends on the files
+  // alone, so every strategy and every number of replicas trains on the same samples.
   std::int64_t skip_bad_records = 0;
   // The folder for decoded samples, on the machine's own disk; empty: decoded samples are not
   // stored.
@@ -151,13 +152,13 @@ struct DatasetRow {
 
   bool takes(DataFlags group) const noexcept { return (flags & static_cast<unsigned>(group)) != 0; }
 };
-// Returns the table of data sets behind --data.
+// Returns the table of all data sets that --data can name.
 std::span<const DatasetRow> datasets() noexcept;
 // Whether samples of the data set are decoded when they are read, which may take longer than a
 // step. False for an unknown name. specification: the value of --data.
 bool is_encoded(std::string_view specification);
-// Returns the patterns of the table, separated by `separator`. group: only those of data sets that
-// accept this group of flags; nullopt: all.
+// Returns the patterns of data sets, such as "mnist:DIR", separated by `separator`. group: selects
+// the data sets that accept this group of flags; nullopt selects all data sets.
 std::string data_patterns(std::string_view separator, std::optional<DataFlags> group = {});
 
 // Opens the data set that --data names. Throws UsageError for an unknown name, with a list of the
@@ -203,8 +204,8 @@ std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
 // split, or a part would be empty.
 void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed);
 
-// The functions of the table of data sets. Their argument is the text after the colon in --data.
-// They throw what open_dataset() throws.
+// Each of these functions opens one data set of the table, see DatasetRow::open. The first argument
+// is the text after the colon in --data. The functions throw what open_dataset() throws.
 
 DataSplits open_digits(std::string_view argument, const DataOptions& options);
 DataSplits open_shapes(std::string_view argument, const DataOptions& options);

@@ -48,7 +48,7 @@ void report_failures(Membership* membership, const std::unique_ptr<Strategy>& st
     if (membership != nullptr) {
       end_job(*membership, error, dynamic_cast<const PeerError*>(&error) != nullptr);
     }
-    // Tells the servers that this worker has failed.
+    // In a job with servers, reports the failure of this worker to the servers.
     const bool ends_job = dynamic_cast<const BadSampleError*>(&error) != nullptr;
     if (strategy != nullptr) strategy->fail(error.what(), ends_job);
     throw;

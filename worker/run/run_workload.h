@@ -1,6 +1,6 @@
-// The two kinds of workload of a run: the network and data that --model and --data name, and a
-// program's own. Both apply the flags that change a network or split data, and check that the
-// network fits the data.
+// Makes the workload of a run. There are two kinds: the network and the data that --model and
+// --data name, and the network and the data of a user's program. Both kinds apply the flags that
+// change a network or split data, and check that the network fits the data.
 #pragma once
 
 #include "worker/run/train_options.h"

@@ -23,14 +23,14 @@
 
 namespace syncopate {
 
-// Trains once: run() may be called once. One thread only.
+// Runs the training of one task. run() may be called only once. One thread only.
 class TaskRun {
  public:
   // The objects of the process that a run uses. All these objects must outlive the run.
   struct Process {
     const Workload& workload;
     StopSignal& signals;
-    std::optional<EarlyStop>& early_stop;  // ends when training begins
+    std::optional<EarlyStop>& early_stop;  // destroyed by the run when training begins
     // Null in a job of one task and in a job with parameter servers.
     Membership* membership = nullptr;
     Trace* trace = nullptr;  // null: nothing is recorded

@@ -73,7 +73,7 @@ struct TrainOptions {
   std::filesystem::path cache_dir;
   // Time between snapshots of the servers.
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
-  std::filesystem::path record;  // empty: no record
+  std::filesystem::path record;  // the value of --record; empty: servers do not record pushes
 };
 
 // Returns the row of the strategy that the options name. Throws UsageError for an unknown name.

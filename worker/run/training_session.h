@@ -55,8 +55,8 @@ std::unique_ptr<Trace> open_trace(const TrainOptions& options);
 // Makes the replicas of this task record their spans in `trace`; null: they record none.
 void trace_replicas(Strategy& strategy, Trace* trace);
 
-// Returns the argument of describe_input_bound() for one of the `sources` batch sources of this
-// task.
+// Returns the properties of the input of one batch source, for describe_input_bound(). sources: the
+// number of batch sources that share the CPUs of this task.
 InputMeans input_means(const TrainOptions& options, int sources);
 
 EvaluationOptions evaluation_options(const TrainOptions& options);

@@ -80,8 +80,9 @@ struct DeferredEvaluationsOptions {
 // The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // If the folder does not belong to the run, throws FileError unless a file can be created in the
-  // folder. The file of snapshots is created by add(), because most workers never store a snapshot.
+  // Checks that a file can be created in the folder, unless the folder belongs to the run; throws
+  // FileError if it cannot. Creates no file of snapshots: add() creates it, because most workers
+  // never store a snapshot.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run. Call it when a run starts at step 0.

@@ -45,9 +45,9 @@ struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  // Keep the checkpoint of the best evaluation. Evaluations are compared by the metric of
-  // early_stop or, without this rule, by the metric of stop_at; without both rules by the mean IoU
-  // if the network has label maps, else by the main metric of the loss.
+  // True: the checkpoint of the best evaluation is not removed. Evaluations are compared by the
+  // metric of early_stop or, without this rule, by the metric of stop_at; without both rules by the
+  // mean IoU if the network has label maps, else by the main metric of the loss.
   bool keeps_best = false;
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
@@ -92,8 +92,8 @@ class EvaluationRules {
  private:
   // The best value of a rule's metric so far, and the number of evaluations since the best value.
   struct Tracker {
-    // The Metric of `best` as a number; -1: no value yet. If the rule has another metric, take()
-    // forgets `best`.
+    // The Metric of the value `best`, as a number; -1: there is no value yet. take() discards
+    // `best` if its rule has another metric.
     double metric = -1.0;
     double best = 0.0;
     double waited = 0.0;  // number of evaluations since the best evaluation
@@ -104,13 +104,13 @@ class EvaluationRules {
   struct State {
     double learning_rate_factor = 1.0;
     double judged_step = 0.0;
-    double loss = 0.0;  // of the last evaluation
+    double loss = 0.0;  // loss of the last evaluation
     double metric = 0.0;
     double best_step = 0.0;
     Tracker early_stop;
     Tracker plateau;
     Tracker best;
-    double mean_iou = 0.0;  // of the last evaluation
+    double mean_iou = 0.0;  // mean IoU of the last evaluation
   };
 
   EvaluationRuleOptions options_;

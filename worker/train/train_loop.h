@@ -124,7 +124,7 @@ struct TrainOutcome {
   std::string weights_hash;  // FNV-1a of all values, hexadecimal
   // One per worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
-  std::int64_t repeated_batches = 0;  // see Assignment
+  std::int64_t repeated_batches = 0;  // see Assignment::repeated_batches
   // Whether the job was stopped and another worker wrote the checkpoint.
   bool saved_by_another = false;
 };

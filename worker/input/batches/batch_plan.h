@@ -34,18 +34,18 @@ class UntrainedSamples {
   std::vector<std::int64_t> ends_;  // number of skipped samples up to the end of each range
 };
 
-// A batch of one epoch. A plan numbers the samples of an epoch by their index in the epoch's order.
-// In an epoch that was begun before the plan started, some earlier samples were skipped. Their
-// numbers are directly below the index of the first sample that earlier steps did not reach, or
-// below the size of the data set if the steps reached all samples. BatchPlan::range_at() converts
-// these numbers to indices.
+// A batch of one epoch. Samples have numbers: usually the number of a sample is its index in the
+// epoch's order. An epoch that was begun before the plan started may have skipped samples, which
+// are still to be trained. Let `end` be the index of the first sample that earlier steps did not
+// reach, or the size of the data set if they reached all samples. The k skipped samples then have
+// the numbers from end - k to end - 1. BatchPlan::range_at() converts numbers to indices.
 struct PlannedBatch {
   ps::DataPosition position;  // where the global batch starts
   std::int64_t epoch = 0;     // epoch of the samples; for skipped samples lower than position.epoch
   // The samples of this task's share of the global batch are numbered from `begin` to `end` - 1.
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  std::int64_t global_count = 0;  // samples of the step over all shards
+  std::int64_t global_count = 0;  // number of samples of the global batch
 };
 
 // Computes the batches of one task's share. Immutable, thread-safe.
@@ -63,7 +63,7 @@ class BatchPlan {
   // batch. i in [planned.begin, planned.end).
   ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
-  // Returns the number of batches from the start position to the end of all epochs below `epoch`.
+  // Returns the number of batches from the start position to the end of epoch `epoch` - 1.
   std::int64_t batches_before(std::int64_t epoch) const noexcept;
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
   // Returns the most samples that the share of this task can have. In a short batch the share of

@@ -71,8 +71,9 @@ class BatchReader {
   std::int64_t batch_bytes() const;
   // Makes a slot with memory for the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Makes the slots of a ring. Memory is allocated only for the slots that the ring uses before it
-  // is tuned. Throws OutOfMemoryError.
+  // Makes all slots that the ring may use. Allocates memory only for the slots that the ring uses
+  // at the start; with_memory() allocates the others if the tuner needs them. Throws
+  // OutOfMemoryError.
   std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
   // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
   BatchSlot& with_memory(BatchSlot& slot) const;
@@ -86,12 +87,13 @@ class BatchReader {
   // Reads samples into `slot`, from row `row` of the batch on. Returns the row after the last
   // sample that was stored; bad samples may be left out.
   std::int64_t read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
-  // Reads those tensors of a sample that the task uses: the inputs, the target or both.
+  // Reads the tensors of sample `index` that this task uses: the inputs, the target or both.
   void read_parts(std::int64_t index, const Draw& draw, const SampleView& sample) const;
-  // Reads sample `index` and returns true. If the sample is bad, returns false, after reading the
-  // good sample that replaces it unless bad samples are left out.
+  // Reads sample `index` and returns true. If the sample is bad, returns false. In this case
+  // `sample` has the good sample that replaces the bad sample, or is undefined if bad samples are
+  // left out.
   bool read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const;
-  // Shortens the batch to the samples that were read.
+  // Shortens the batch of the slot to its first `count` samples.
   static void shorten(BatchSlot& slot, std::int64_t count);
 
   const Dataset& dataset_;

@@ -53,24 +53,28 @@ class RecentCost {
   std::array<double, kMost> values_{};
   int next_ = 0;
   int size_ = 0;
-  // After the cost has changed, the number of values still to be added before the older values are
-  // dropped once more, because some of them were measured during the change. Otherwise 0.
+  // A counter that starts when a change of the cost was detected, and falls by 1 with each new
+  // value. When it reaches 0, the older values are dropped once more, because some of them were
+  // measured during the change. 0 if no change was detected lately.
   int settling_ = 0;
   int pauses_ = 0;  // number of consecutive values that were left out
 };
 
-// Not thread-safe; the ring calls it under a lock.
+// Measures the costs of the input, and chooses the number of readers and of batches that are
+// prepared ahead. Not thread-safe; the ring calls it under a lock.
 class InputTuner {
  public:
   explicit InputTuner(const InputTunerOptions& options);
 
-  // Called when a reader has made a batch, which took `seconds`.
+  // Adds the time that a reader took to make a batch. Called when the batch is made.
   void add_batch(double seconds) { batch_.add(seconds); }
-  // Called when the consumer has taken a batch. step_seconds: the time between the arrival of the
-  // previous batch and the request for this batch. waited_seconds: how long the consumer waited for
-  // this batch. were_blocked: whether readers have found no free slot since the last call.
+  // Adds the times of a step of the consumer, and chooses readers() and ahead() again. Called when
+  // the consumer has taken a batch. step_seconds: the time between the arrival of the previous
+  // batch and the request for this batch. waited_seconds: how long the consumer waited for this
+  // batch. were_blocked: whether a reader has found no free slot since the last call.
   void add_take(double step_seconds, double waited_seconds, bool were_blocked);
-  // Called when only `readers` threads could be started.
+  // Limits the number of readers to `readers`. Called when the system refused to start more
+  // threads.
   void limit_readers(int readers);
 
   int readers() const noexcept { return readers_; }
@@ -80,8 +84,8 @@ class InputTuner {
  private:
   void tune_readers();
   void tune_ahead(bool waited);
-  // Returns the number of readers that may run: the CPUs that the lanes do not use plus `slack`,
-  // rounded up.
+  // Returns the number of readers that may run: the number of CPUs that the lanes leave free, plus
+  // `slack` CPUs, rounded up. The result is within the limits on readers and on batches ahead.
   int affordable(double slack) const;
 
   InputTunerOptions options_;

@@ -20,9 +20,10 @@
 
 namespace syncopate {
 
-// Thread-safe. Slots are read and written by pread and pwrite, which share pages between processes
-// as a mapping would. The file is not mapped, because a full disk, or another process that cuts the
-// file short, would then end the process instead of causing an error that can be handled.
+// Opens, reads and writes one cache file. Thread-safe. Slots are read and written by pread and
+// pwrite, which share pages between processes as a mapping would. The file is not mapped, because a
+// full disk, or another process that cuts the file short, would then end the process instead of
+// causing an error that can be handled.
 class SampleCache {
  public:
   // Opens the file; creates it and its folder if they are missing. limit_bytes: the most bytes that

@@ -53,8 +53,8 @@ struct UnpackedBudget {
   std::int64_t bytes_left = 0;
 };
 
-// Thread-safe. Plain files are read by pread and not mapped, so that a file that is cut short
-// during use causes an exception and not a bus error.
+// Reads the records of one TFRecord file. Thread-safe. Plain files are read by pread and not
+// mapped, so that a file that is cut short during use causes an exception and not a bus error.
 class RecordFile {
  public:
   // Opens a file. If it is gzip, unpacks it and subtracts its size from the budget. Throws
@@ -73,9 +73,10 @@ class RecordFile {
   // the length is wrong. Throws BadSampleError if the file has changed since it was opened.
   std::vector<std::byte> read(const RecordPlace& place) const;
 
-  // Calls visit(place, bytes, is_intact) for each record in order. is_intact: whether the checksum
-  // of the record's bytes is correct. Throws FileError if a length is wrong, because later records
-  // cannot be found then, or if the file ends inside a record. Also throws what `visit` throws.
+  // A function that scan() calls for each record in the order of the file. is_intact: whether the
+  // checksum of the record's bytes is correct. scan() throws FileError if the file ends inside a
+  // record or if a length is wrong, because later records then cannot be found. It also throws what
+  // `visit` throws.
   using Visit = std::function<void(const RecordPlace& place, std::span<const std::byte> bytes,
                                    bool is_intact)>;
   void scan(const Visit& visit) const;
