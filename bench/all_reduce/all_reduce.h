@@ -21,8 +21,9 @@ struct AllReduceOptions {
   bool quick = false;
 };
 
-// Measures each size in turn and prints one table per size. Throws UsageError for an unknown name,
-// a wrong size, or a library that is not built. Throws PeerError if a side fails.
+// Measures each size in turn and prints one table per size. Throws UsageError for an unknown
+// transport or library, a wrong size, or a library that is not built. Throws PeerError if a side
+// fails.
 void run_all_reduce(AllReduceOptions options);
 
 // Parses a size in bytes, with K, M and G for powers of 1024: "64K" is 65536. Throws UsageError

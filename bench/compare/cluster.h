@@ -36,9 +36,10 @@ void add_flags(Cluster& cluster, const ClusterFlags& flags);
 // worker slower by this factor. Throws UsageError for a factor in another form.
 std::string slow_worker(const std::string& factor, int workers);
 
-// Returns the clusters of the words of --clusters. A word is equal, jitter, slow-worker, slow-link,
-// or another name with flags in braces, such as 'mine{slow-worker=4x}'. The step times of the four
-// named clusters are multiples of step_milliseconds. Throws UsageError for a wrong word.
+// Returns the clusters that the words of --clusters describe. A word is equal, jitter, slow-worker,
+// slow-link, or another name with flags in braces, such as 'mine{slow-worker=4x}'. The step times
+// of the four named clusters are multiples of step_milliseconds. Throws UsageError for a wrong
+// word.
 std::vector<Cluster> parse_clusters(const std::vector<std::string>& words, int workers,
                                     double step_milliseconds);
 

@@ -15,7 +15,8 @@ namespace syncopate::bench {
 
 enum class Clock : std::uint8_t {
   kReal,  // processes on this machine, started by syncopate launch
-  // Simulated time. Results are equal on all machines with the same instruction set and oneDNN.
+  // Simulated time. Results are equal on all machines with the same instruction set and version of
+  // oneDNN.
   kVirtual,
 };
 
@@ -25,10 +26,11 @@ enum class Budget : std::uint8_t {
   kSeconds,  // all variants train for the same time: --seconds
 };
 
-// The time of a training step, from which the step times of the clusters of --clusters follow.
+// The time of a training step on one device. The clusters of --clusters have multiples of this
+// time.
 struct StepTime {
   double milliseconds = 1.0;
-  bool is_measured = false;  // by --step-time measure on this machine
+  bool is_measured = false;  // true: measured, by --step-time measure
 };
 
 struct CompareOptions {
@@ -52,10 +54,10 @@ struct CompareOptions {
   Cluster cluster;                          // the cluster of all runs; unused with `clusters`
   std::vector<Cluster> clusters;            // of --clusters; all variants run on each of them
   std::vector<std::string> cluster_words;  // the words of --clusters, from which `clusters` is made
-  StepTime step_time;                      // of `clusters`; if is_measured, set by with_step_time()
+  StepTime step_time;  // for `clusters`; if is_measured, with_step_time() sets it
   // The folder of the report. If empty, the report is in the first of the folders comparison,
-  // comparison-2, ... (with clusters: map, map-2, ...) that is new or has this comparison with
-  // missing runs.
+  // comparison-2, ... (with clusters: map, map-2, ...) that is new, or that has this comparison but
+  // not all of its runs.
   std::filesystem::path report;
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;

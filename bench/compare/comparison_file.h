@@ -32,8 +32,8 @@ struct RunHead {
 
 // Returns a text that says why the comparison with the runs `planned` cannot use the folder; "" if
 // it can use the folder. A conflict is a run in the folder with another model, data set, target
-// accuracy, budget, clock, fault injection or flag, or a run that is not one of `planned`. In a
-// folder without runs, comparison.json takes the place of the runs.
+// accuracy, budget, clock, fault injection or flag, or a run that is not one of `planned`. If the
+// folder has no runs, comparison.json is checked in place of the runs.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
 // The runs that are planned for a folder.
@@ -42,8 +42,8 @@ struct PlannedFolder {
   std::vector<RunHead> runs;
 };
 
-// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or that has the
-// comparisons `planned` with missing or failed runs. The second overload calls `planned` with each
+// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or in which runs of the
+// comparisons `planned` are missing or failed. The second overload calls `planned` with each
 // folder, because the planned runs may depend on the folder.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
                                       const std::vector<PlannedFolder>& planned);
@@ -59,8 +59,8 @@ void write_comparison_file(const std::filesystem::path& dir, const std::vector<R
                            const ComparisonFacts& facts);
 
 // If comparison.json is missing, makes it from the files of the runs, and prints which information
-// these files lack. If comparison.json exists, prints how many runs in the folder it does not name.
-// Throws FileError if the runs belong to different comparisons.
+// these files lack. If comparison.json exists, prints the number of runs in the folder that
+// comparison.json does not name. Throws FileError if the runs belong to different comparisons.
 void restore_comparison_file(const std::filesystem::path& dir, std::ostream& out);
 
 // Returns the JSON description of a machine for comparison.json and the files of real runs.

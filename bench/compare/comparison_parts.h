@@ -23,14 +23,14 @@ struct ComparisonPart {
 
 // Returns one part for each cluster of --clusters; without --clusters, one part. Throws UsageError
 // if no run can be trained, if the network does not fit the data, or if the network cannot be cut
-// into the stages.
+// into the stages of a variant's pipeline.
 std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSplits& data,
                                      const Chance& chance);
 
 std::vector<PlannedFolder> folders_of(const std::vector<ComparisonPart>& parts);
 
-// Returns the train options of the runs that can be trained, without runs that read data of their
-// own (has_own_data()).
+// Returns the train options of those runs that can be trained and read the data of the comparison,
+// not data of their own (has_own_data()).
 std::vector<TrainOptions> options_on_shared_data(const std::vector<RunSpec>& runs);
 
 // Returns the folder of the report: --report if it is given, otherwise a numbered folder.

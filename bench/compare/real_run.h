@@ -38,8 +38,9 @@ struct RealRunOutcome {
   RunEnd end = RunEnd::kDone;
   std::string reason{};              // for kFailed: the last line of the first process that failed
   std::vector<std::string> notes{};  // about kills that did not take place
-  // The first line of the metrics as the job first wrote it. Set only if workers were killed,
-  // because a job that restarts without a checkpoint overwrites this line.
+  // The first line of the metrics as the job first wrote it. A job that restarts without a
+  // checkpoint overwrites this line in the file, so the line is kept here if workers were killed;
+  // otherwise empty.
   std::string begin{};
   // The share of the machine's CPU time that other processes took while the processes of the run
   // existed. Empty if the run was not started.

@@ -43,7 +43,8 @@ class RunFiles {
   // Writes the result of a run that has ended. A run without a summary counts as failed. begin()
   // must have been called with this run.
   void finish(const RunSpec& run, const RunEnding& ending) const;
-  // Removes the metrics and checkpoints of a run, but not the result of an earlier attempt.
+  // Removes the metrics and checkpoints of a run. Does not remove result(run), which an earlier
+  // attempt at the run may have written.
   void discard(const RunSpec& run) const;
 
  private:

@@ -17,16 +17,16 @@ namespace syncopate::bench {
 
 // Trains a run, writes its lines to `metrics` and returns the last line, the summary. Each element
 // of `others` is another cluster; the lines of the same run on that cluster are written to the
-// metrics of the element. progress: called with the fraction of the run that is done; an exception
-// of progress() ends the run. Throws UsageError for contradictory options, and what training
+// metrics of the element. progress: called with the fraction of the run that is done; if it throws,
+// the run ends with this exception. Throws UsageError for contradictory options, and what training
 // throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);
 
-// Returns notes about the weights that the runs load by --init-from, one note for each file and
-// --head, in the words that train prints. Throws what load_weights() throws, so that a missing or
-// unsuitable file is found before the first run.
+// Returns notes about the weights that the runs load by --init-from, in the words that train
+// prints. There is one note for each combination of file and --head. Throws what load_weights()
+// throws, so that a missing or unsuitable file is found before the first run.
 std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions>& runs,
                                                   const DataSplits& data);
 

@@ -45,13 +45,14 @@ class Contestant {
   // Returns the JSON answer to the last command.
   const std::string& last_answer() const noexcept { return last_answer_; }
 
-  // Prepares the turns at a data size: finds the number of calls that together take
-  // seconds_per_turn, and discards the recorded times.
+  // Prepares the turns at the data size of `task`: finds how many calls one turn of
+  // seconds_per_turn seconds has, and discards the recorded times.
   void prepare(ContestTask task, double seconds_per_turn);
   // Runs one turn of this side and returns the median of the seconds of its calls.
   double take_turn();
-  // Sends a command other than the command of the ContestTask. Returns the times in the answer,
-  // which must have `count` times.
+  // Sends `command`, which need not be a command of the ContestTask, to the processes. Returns the
+  // `count` times in the answer, in seconds. Throws PeerError if the answer has another number of
+  // times.
   std::vector<double> ask(const std::string& command, int count);
   // Returns a percentile of the seconds of all calls in the rounds that quiet_rounds() selects.
   double percentile_seconds(double share, const Rounds& rounds) const;

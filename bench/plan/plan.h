@@ -21,13 +21,14 @@
 namespace syncopate::bench {
 
 struct PlanOptions {
-  // Words that parse_variant() accepts (compare/variant.h).
+  // The strategies to plan, as words that parse_variant() (compare/variant.h) accepts.
   std::vector<std::string> strategies;
-  // The last nodes of pipeline stages; empty: stages have about equal work.
+  // The names of the nodes at which pipeline stages end; if empty, the network is cut into stages
+  // of about equal work.
   std::vector<std::string> cut;
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;  // servers of parameter-server
-  // The largest number of workers of a single process that the plan recommends.
+  // The plan recommends a strategy that runs in a single process only up to this number of workers.
   int workers_per_machine = 1;
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
   // The distribution of step times. If empty, each step takes the measured step time. "exponential"
@@ -117,7 +118,8 @@ void set_service_time(const std::string& text, double step_seconds, FaultInjecti
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
                         const FaultInjection& faults, std::uint64_t seed);
 
-// Measures, simulates, and prints the plan to `out`. Throws UsageError, FileError.
+// Makes the measurements, simulates the strategies, and prints the plan to `out`. Throws
+// UsageError, FileError.
 void run_plan(const PlanOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

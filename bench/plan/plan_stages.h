@@ -21,7 +21,7 @@ struct PlannedStage {
   StageMemory memory;
 };
 
-// The pipeline of a row of the plan. Each worker is a stage.
+// The pipeline of a row of the plan. Each worker computes one stage.
 struct PlannedPipeline {
   int micro_batches = 1;
   std::int64_t samples = 0;  // samples of a micro-batch
@@ -40,7 +40,8 @@ PlannedPipeline plan_stages(std::span<const Stage> cut, const PipelineLoad& load
                             std::int64_t samples, int slots, double samples_seconds,
                             double step_seconds);
 
-// Prints a line about the pipeline and a table of its stages. name: "pipeline, 4 workers".
+// Prints a line about the pipeline and a table of its stages. name: the name of the pipeline in the
+// output, such as "pipeline, 4 workers".
 void print_stages(std::ostream& out, const std::string& name, const PlannedPipeline& pipeline);
 nlohmann::json json_of(const PlannedPipeline& pipeline);
 

@@ -49,7 +49,8 @@ struct Curve {
 // show the curve below.
 Curve series_curve(std::size_t index, const std::string& name);
 
-// The smallest and the largest finite coordinate of curves. If there is none, low > high.
+// The smallest and the largest finite value of one coordinate (x or y) of curves. If there is no
+// finite value, low > high.
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();

@@ -55,7 +55,7 @@ std::string html_of(const Table& table);
 // A section of the page that is collapsed until a reader opens it.
 struct Fold {
   std::string title;
-  std::string extent;  // how much it contains, such as "12 of them"
+  std::string extent;  // how much the section contains, such as "12 of them"
   std::string html;    // empty: the section is omitted
 };
 

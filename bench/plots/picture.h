@@ -48,7 +48,7 @@ struct BoxStyle {
 // A drawing with a y axis that points downwards. The functions escape the texts.
 class Picture {
  public:
-  // Screen readers read the title and the description.
+  // Makes an empty drawing. Screen readers read its title and its description to the user.
   Picture(double width, std::string_view title, std::string_view description);
 
   // Draws a box. A non-empty `tip` is shown while the pointer rests on the box.
@@ -56,10 +56,10 @@ class Picture {
            std::string_view tip = "");
   void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
            std::string_view tip = "");
-  // Draws a marker. `shape` is the number of a form, and the forms can be distinguished without
-  // colour; 0 is a circle.
+  // Draws a marker. `shape` selects the outline of the marker, such as 0 for a circle; markers with
+  // different outlines can be distinguished without colour.
   void marker(Point centre, std::size_t shape, double radius, std::string_view fill);
-  // dash: the SVG dashes of the line, such as "4 3"; "" for a solid line.
+  // Draws a line. dash: the SVG dashes of the line, such as "4 3"; "" for a solid line.
   void line(Point from, Point to, std::string_view stroke, double width,
             std::string_view dash = "");
   void curve(const std::vector<Point>& points, std::string_view stroke, double width,
@@ -74,7 +74,7 @@ class Picture {
   // cannot share a pattern.
   std::string define_hatch(std::string_view id);
 
-  // Sets the height of the drawing.
+  // Sets the height of the drawing to `y`.
   void end_at(double y) noexcept { height_ = y; }
   double width() const noexcept { return width_; }
   const std::string& title() const noexcept { return title_; }

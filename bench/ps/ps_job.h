@@ -59,7 +59,8 @@ class PsJobWorker {
   PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape, int index,
               const Endpoint& rendezvous);
 
-  // Pushes all gradients and returns when all new values have arrived.
+  // Makes one step: pushes all gradients and returns when all new values have arrived. batch: the
+  // samples that the worker has leased for this step; empty if it leased none.
   void exchange(const ps::SampleRange& batch = {});
   // Pulls the values and checks them. Every worker must have made `exchanges` exchanges, and no
   // exchange may run during the call. Throws PeerError for a wrong value.

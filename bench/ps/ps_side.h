@@ -10,10 +10,11 @@
 
 namespace syncopate::bench {
 
-// The hidden subcommand of one rank, and its arguments. The ranks serve commands until the input of
-// rank 0 ends. The answer to "run ..." (peers/exchange.h) has the seconds of each exchange of
-// worker 0, then of worker 1, and so on. The answer to "idle SECONDS" has the CPU seconds that each
-// server of an idle job used in this time. Values are checked after every run.
+// The hidden subcommand that runs one rank of the job, and the arguments of this subcommand. The
+// ranks serve commands until the input of rank 0 ends. The answer to "run ..." (peers/exchange.h)
+// has the seconds of each exchange of worker 0, then of worker 1, and so on. The answer to "idle
+// SECONDS" has the CPU seconds that each server of an idle job used in this time. Values are
+// checked after every run.
 inline constexpr std::string_view kPsRank = "ps-rank";
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job);
 

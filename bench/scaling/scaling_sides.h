@@ -25,7 +25,8 @@ struct ScalingTurn {
   double cpu_seconds = 0.0;  // of all processes of the side together
 };
 
-// Trains a network in one of the ways that are compared. One thread only.
+// Trains a network with one number of threads and replicas, for one row of the results. One thread
+// only.
 class ScalingSide {
  public:
   virtual ~ScalingSide() = default;

@@ -1,6 +1,6 @@
 // Defines what a benchmark trains: a network with the settings that published results usually have,
-// and samples. These are the samples of --data, or random samples that are in memory from the
-// start, so that only the step is measured.
+// and samples. The samples come from --data, or are random and in memory from the start, so that
+// only the step is measured.
 #pragma once
 
 #include <cstdint>

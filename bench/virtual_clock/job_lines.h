@@ -47,8 +47,8 @@ class JobLines {
            std::function<void(double)> progress);
 
   const JobSums& sums() const noexcept { return sums_; }
-  // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps
-  // completed so far.
+  // Adds the scores of a trained batch or, in a synchronous job, of a whole step. steps: the number
+  // of steps completed so far.
   void add(const Scores& scores, std::int64_t steps);
   // Resets train_loss(). Called before the first batch of an epoch.
   void begin_epoch() { epoch_ = {.step = sums_.step}; }
@@ -61,7 +61,8 @@ class JobLines {
     double staleness_mean = 0.0;
     std::int64_t staleness_max = 0;
   };
-  // Reports progress, and writes a step line if one is due.
+  // Reports the progress of the job, and writes a step line if the next line is due after this
+  // step.
   void step(const Moment& moment, std::span<const WorkerAccount> workers, bool is_last);
   void evaluation(const Moment& moment, const Evaluation& test);
   void workers(std::span<const WorkerAccount> workers);

@@ -3,9 +3,9 @@
 // server) has one link to a network, which itself has no limits:
 //
 //   one message     b bytes from A to B occupy A's outgoing link for b / rate, in the order of
-//                   sending, and then B's incoming link for b / rate as soon as it is free. They
-//                   arrive `delay` later. A message that waits for B does not delay messages of A
-//                   to other tasks, so the links of many servers can be full at once
+//                   sending, and then B's incoming link for b / rate as soon as it is free. The
+//                   bytes arrive `delay` later. A message that waits for B does not delay messages
+//                   of A to other tasks, so the links of many servers can be full at once
 //   ring all-reduce 2 (n - 1) messages of b / n bytes one after the other, on every link at once:
 //                   2 (n - 1) (delay + ceil(b / n) / rate). Source: Patarasu and Yuan 2009,
 //                   "Bandwidth optimal all-reduce algorithms", section 3
@@ -36,18 +36,19 @@ std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 // the time is 0.
 VirtualTime update_time(double bytes_per_second, std::int64_t bytes, std::int64_t gradients);
 
-// The links of workers and servers. The calls of each function must be in the order of `now`. A
-// copy of a Network has its own state.
+// Simulates the links of workers and servers. From call to call of the same function, the argument
+// `now` must not decrease. A copy of a Network has its own state.
 class Network {
  public:
   Network(const Link& link, int workers, int servers);
 
   bool is_plain() const noexcept { return link_.is_plain(); }
-  // Send `bytes` at time `now` and return the time at which they arrive. up(): a gradient, from a
-  // worker to a server. down(): values, from a server to a worker.
+  // Send `bytes` at time `now` and return the time at which all bytes have arrived. up(): a
+  // gradient, from a worker to a server. down(): values, from a server to a worker.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
-  // Sends from one worker to another.
+  // Sends `bytes` from one worker to another at time `now` and returns the time at which all bytes
+  // have arrived.
   VirtualTime across(VirtualTime now, int from, int to, std::int64_t bytes);
 
  private:
@@ -62,8 +63,8 @@ class Network {
   std::vector<Ends> servers_;
 };
 
-// Draws the compute time of each step. A pause delays only the first step that it overlaps. A copy
-// of a ComputeDelays has its own state.
+// Draws at random how long each step computes. A pause delays one step, the first step that begins
+// when the pause begins or later. A copy of a ComputeDelays has its own state.
 class ComputeDelays {
  public:
   // Uses the slow workers and pauses of `faults` and also the slow workers and pauses of
@@ -71,12 +72,14 @@ class ComputeDelays {
   // would then take no time.
   ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
 
-  // Returns the time of the worker's `step`-th step, which begins now: the measured computation,
-  // the random delay and the pauses that are due.
+  // Returns how long the worker's `step`-th step takes if it begins at `now`: the sum of the
+  // measured computation, the random delay, and the pauses that began by `now` and have not delayed
+  // a step yet.
   VirtualTime take(int worker, std::int64_t step, VirtualTime now) {
     return take_part(worker, step, now, 1.0);
   }
-  // Like take(), but with only the fraction `part` of the step's computation and random delay.
+  // Returns how long a part of the worker's step takes: as take(), but only the fraction `part` of
+  // the computation and of the random delay counts.
   VirtualTime take_part(int worker, std::int64_t step, VirtualTime now, double part);
 
  private:

@@ -33,16 +33,17 @@ namespace syncopate::bench {
 struct VirtualWorker {
   std::uint32_t incarnation = 0;  // number of times that the worker was started
   bool is_alive = false;
-  bool is_resting = false;     // whether the shard does not wait for this worker
+  bool is_resting = false;     // true: the shard does not wait for this worker
   std::uint64_t sequence = 0;  // the number of the worker's last push
-  std::uint64_t done = 0;      // the number of its last push that was applied or dropped
+  std::uint64_t done = 0;      // the number of the last push that the shard applied or dropped
 
   std::vector<float> values;            // values as received, [arena total]
   std::vector<std::uint64_t> versions;  // versions of `values`, by bucket
   std::vector<float> state;             // running statistics of the worker
   std::optional<OutgoingGradient> gradient;
 
-  // This field and the fields below describe the step that the worker computes or exchanges now.
+  // This field and the fields below describe the current step, for which the worker computes the
+  // gradient or exchanges data with the servers.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
@@ -63,7 +64,7 @@ struct VirtualWorker {
 // Trains one asynchronous job under the virtual clock. One thread only.
 class VirtualAsynchronousJob {
  public:
-  // All arguments must outlive the object.
+  // Prepares the job; run() trains it. All arguments must outlive the object.
   VirtualAsynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
                          MetricsWriter& metrics, const std::function<void(double)>& progress);
 

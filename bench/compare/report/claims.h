@@ -36,35 +36,35 @@ struct PairDifference {
   double level = kFamilyLevel;
   double adjusted_p = 1.0;  // the difference is claimed if adjusted_p <= level
   int seeds = 0;            // number of seeds of the row with fewer seeds
-  // The members above are computed from the members below. runs: the test of the runs alone.
-  // evaluation_variance: the variance that the time between evaluations adds. means: the number of
-  // compared rows.
+  // `value`, `adjusted_p` and interval() are computed from the members below. runs: the test of the
+  // difference by the spread of the runs alone. evaluation_variance: the variance of `value` that
+  // the time between evaluations adds. means: the number of rows that are compared with each other.
   WelchTest runs;
   double evaluation_variance = 0.0;
   int means = 2;
 
   bool is_claimed() const noexcept { return adjusted_p <= level; }
-  // Returns the test `runs` with evaluation_variance added.
+  // Returns the test of `value`: `runs` with evaluation_variance as an additional source of error.
   WelchTest test() const;
   // Returns the confidence interval of `value`. With probability 1 - level, all intervals of a
   // measure contain their true differences. For kTime, the time between evaluations is a source of
-  // error, because a run reached the target at an unknown time between two evaluations, which is
-  // taken as uniformly distributed. This error cancels if the rows have equal weights. Otherwise
-  // the interval is infinite if a run reached the target at its first evaluation.
+  // error: a run reached the target at an unknown time between two evaluations. This time is taken
+  // as uniformly distributed. This error cancels if the rows have equal weights. Otherwise the
+  // interval is infinite if a run reached the target at its first evaluation.
   Interval interval() const;
-  // Returns whether the interval lies within the margin of equality.
+  // Returns whether interval() lies within the margin of equality (kEqualAccuracy, kEqualTime).
   bool is_equal() const;
-  // Returns the difference that `of_seeds` seeds, with the same spread, would show with a
-  // probability of about 80 %. Returns nullopt if this difference is a factor above 100 or more
-  // than 100 percentage points.
+  // Returns the true difference that a comparison with `of_seeds` seeds and the same spread would
+  // find with a probability of about 80 %. Returns nullopt if this difference is a factor above 100
+  // or more than 100 percentage points.
   std::optional<double> detectable_with(int of_seeds) const;
 };
 
-// The comparison of the times of two rows if at least one of them missed the target with some runs.
-// The time of a run that missed the target is censored at its last evaluation. Times are rounded up
-// to multiples of a unit, because they are known only to the time between evaluations. The unit is
-// the longest time, over the runs that reached the target, from the previous evaluation to the
-// evaluation that reached it.
+// The comparison of the times to the target of two rows if some runs of at least one of the rows
+// missed the target. The time of a run that missed the target is censored at its last evaluation.
+// Times are rounded up to multiples of a unit, because they are no more exact than the time between
+// evaluations. The unit is the longest time, over the runs that reached the target, between the
+// evaluation that reached the target and the evaluation before it.
 struct CensoredPair {
   std::size_t a = 0;  // indices of rows
   std::size_t b = 0;
@@ -74,7 +74,8 @@ struct CensoredPair {
   double level = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds
   // If `level` is 0: the number of seeds, above `seeds`, with which a claim would be possible.
-  // Nullopt if `seeds` would suffice for a claim if fewer runs had missed the target.
+  // Nullopt if `seeds` are enough, and a claim is impossible only because so many runs missed the
+  // target.
   std::optional<int> seeds_needed;
 
   bool is_claimed() const noexcept { return test.p_value <= level; }
@@ -120,8 +121,10 @@ class Claims {
 // possible.
 bool has_claimable_accuracy(const VariantSummary& row);
 bool has_claimable_time(const VariantSummary& row);
-// Returns whether a claim about the times is possible for a row that missed the target with some
-// runs.
+// Returns whether some runs of the row missed the target, and the times of the row can still be
+// compared with the times of other rows (CensoredPair). The comparison requires that no run failed
+// or was disturbed, that the runs have comparable times, and that there are at least
+// kSeedsForClaims runs.
 bool has_claimable_misses(const VariantSummary& row);
 
 }  // namespace syncopate::bench

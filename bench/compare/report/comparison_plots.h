@@ -14,11 +14,12 @@ namespace syncopate::bench {
 // Draws the times to the target on a logarithmic axis: a row for each variant, the soonest first,
 // with a dot for each run. A bar shows the interval of the row's time: the interval of the ratio to
 // the soonest row, times the time of the soonest row. A dashed line marks the time of the soonest
-// row; if a bar touches this line, the difference is not certain. Requires outcome.soonest.
+// row; if a bar touches this line, the difference is not certain. outcome.soonest must not be
+// nullopt.
 Picture time_figure(const Outcome& outcome, FigureForm form);
 
-// Draws accuracy against seconds for the best variant of each kind, as the mean over the seeds.
-// Requires outcome.soonest.
+// Draws accuracy against seconds for the best variant of each Kind (summary.h), as the mean over
+// the seeds. outcome.soonest must not be nullopt.
 Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 
 // Plots accuracy and loss on the watched split, against samples and against seconds.
@@ -30,7 +31,8 @@ std::vector<NamedPlot> time_plots(const Comparison& comparison);
 std::vector<NamedPlot> communication_plots(const Comparison& comparison);
 
 // Returns the mean curve of a variant's successful runs: point n is the mean of the n-th
-// evaluations, up to the end of the shortest run. position: returns the point of an evaluation.
+// evaluations, up to the end of the shortest run. position: a function that returns the point at
+// which an evaluation is drawn.
 std::vector<Point> mean_curve(const ComparedVariant& variant,
                               Point (*position)(const CurvePoint& evaluation));
 // Returns the point with x = seconds and y = accuracy in percent.

@@ -30,8 +30,8 @@ std::string staleness_csv(const Comparison& comparison);
 // replaced completely or not at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Outcome& outcome);
 
-// Adds the answer, and the numbers from which it follows, to DIR/comparison.json, and removes an
-// earlier answer. Unknown numbers are null. Throws FileError.
+// Writes the answer, and the numbers from which the answer follows, into DIR/comparison.json, in
+// place of an earlier answer. Unknown numbers are null. Throws FileError.
 //   "answer": {"form":FORM, "sentence":S, "winners":[NAME, ...], "next":NAME, "next_ratio":R,
 //     "low":L, "high":H, "seeds":N, "seeds_needed":N},
 //   "rows": [{"name":N, "seconds_to_target":MEAN, "times_the_best":R, "samples_to_target":MEAN,

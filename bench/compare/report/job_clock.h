@@ -15,15 +15,17 @@ class JobClock {
   // clock; this value identifies the process. seconds: the time from that start to the line. Lines
   // are added in the order of the file.
   void add(double began_at, double seconds);
-  // Adds an evaluation of `seconds`, in which the process did not train.
+  // Adds an evaluation that took `seconds`, during which the process did not train. began_at: see
+  // add().
   void add_evaluation(double began_at, double seconds);
   void set_synchronous(double began_at, bool is_synchronous);
 
-  // Returns for each process, with the key began_at, the offset to add to its seconds to get the
-  // seconds of the job. Called after all lines have been added. has_kills: whether workers were
-  // killed on purpose. If they were, the job's seconds include the time until all workers continue
-  // and the time of lost steps. Otherwise a gap between processes means that the job was stopped
-  // and resumed later, and the job's seconds do not include the gap.
+  // Returns, for each process, the offset that converts seconds of the process to seconds of the
+  // job by addition. The keys are the began_at of the processes. Called after all lines have been
+  // added. has_kills: whether workers were killed on purpose. If they were, the job's seconds
+  // include the time until all workers continue and the time of lost steps. Otherwise a gap between
+  // processes means that the job was stopped and resumed later, and the job's seconds do not
+  // include the gap.
   std::map<double, double> offsets(bool has_kills) const;
 
  private:
@@ -31,7 +33,7 @@ class JobClock {
     double began_at = 0.0;
     std::size_t first_line = 0;
     std::size_t last_line = 0;
-    double seconds = 0.0;             // the largest of the process's lines
+    double seconds = 0.0;             // the largest `seconds` of the process's lines
     double evaluation_seconds = 0.0;  // the total time of its evaluations
     bool is_synchronous = false;
   };

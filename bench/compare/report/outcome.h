@@ -20,17 +20,18 @@ enum class AnswerForm : std::uint8_t {
   kTie,           // several rows may be the soonest; the others are slower
   kNoDifference,  // no row is slower than another
   kEqual,         // all rows are shown to be equal, within the margin
-  // Some rows reached the target with every seed, and the other rows are shown to miss it.
+  // Some rows reached the target with every seed, and no difference between their times is shown.
+  // At least one row that missed the target with some seeds is shown to take longer.
   kMissed,
   kNotReached,  // no row reached the target with every seed
   kNotDecided,  // too few seeds, or nothing to compare
   kBusy,        // other programs disturbed the runs
 };
 
-// Returns the name of a form in JSON, such as "no difference".
+// Returns the name of the form in JSON files, such as "no difference".
 std::string_view name_of(AnswerForm form);
 
-// A ratio of times with its interval.
+// A ratio of two times, and the confidence interval of the ratio.
 struct TimeRatio {
   double value = 1.0;
   double low = 1.0;
@@ -51,9 +52,10 @@ struct Answer {
   // Whether all rows of `missed` are shown to take longer than the first winner.
   bool are_misses_shown = true;
   int seeds = 0;  // number of seeds of the row with the fewest seeds
-  // detectable: the factor between times that `seeds` seeds would show with a probability of 80 %.
-  // seeds_needed: the number of seeds that would show a factor of 1.2, or with which a claim
-  // becomes possible. Both are nullopt if unknown or too large to be useful.
+  // detectable: the smallest factor between the times of two rows that a comparison with `seeds`
+  // seeds finds with a probability of 80 %. seeds_needed: the number of seeds with which a factor
+  // of 1.2 is found, or with which a claim becomes possible. Both are nullopt if unknown or too
+  // large to be useful.
   std::optional<double> detectable;
   std::optional<int> seeds_needed;
 

@@ -50,8 +50,8 @@ std::string setting_sentence(const Outcome& outcome);
 // target, returns "".
 std::string target_source(const Comparison& comparison);
 
-// The rows `below` that are shown to have ended less accurate than the row `best`. `best` is chosen
-// so that the largest of these losses is as large as possible; nullopt if no loss is shown.
+// The rows `below` that ended less accurate than the row `best`, as tests show. `best` is the row
+// with the largest such difference to another row; nullopt if no test shows a difference.
 struct AccuracyLosses {
   std::optional<std::size_t> best;
   std::vector<std::size_t> below;

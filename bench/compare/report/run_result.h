@@ -35,7 +35,7 @@ struct RunResult {
   std::uint64_t seed = 1;
   int workers = 1;
   std::optional<std::string> failure;  // why the run has no summary, in one line
-  // Start by the wall clock, in seconds; nullopt under the virtual clock.
+  // When the run began, by the wall clock, in seconds since 1970; nullopt under the virtual clock.
   std::optional<double> began_at;
   int warmup_updates = 0;  // number of updates in which the learning rate rises; 0 if unknown
   std::vector<std::string> notes;     // remarks for a reader of the run's numbers
@@ -62,14 +62,14 @@ struct RunResult {
 //   {"event":"run","label":L,"seed":S,"workers":N,...}        the first; "trouble": list of faults
 //   {"event":"begin",...} {"event":"step",...} {"event":"eval",...}  as train writes them
 //   {"event":"worker","worker":W,...}                          one per worker, at its end
-//   {"event":"machine","others_cpu_share":S,...}               real runs: where the run was made
+//   {"event":"machine","others_cpu_share":S,...}               real runs: the machine of the run
 //   {"event":"note","text":T}
 //   {"event":"summary",...}  or  {"event":"failure","reason":R}
 // Seconds of training points, curve and summary are converted to seconds of the job (job_clock.h).
-// A run counts as failed if its evaluations go back in time. Unknown events and fields are ignored,
-// as is a last line that was cut short. Returns nullopt for a run without summary or failure, which
-// means that the run was interrupted. Throws FileError naming file and line if a line is not JSON
-// or lacks a field.
+// A run counts as failed if an evaluation has an earlier time than the evaluation before it.
+// Unknown events and fields are ignored, as is a last line that was cut short. Returns nullopt for
+// a run without summary or failure, which means that the run was interrupted. Throws FileError
+// naming file and line if a line is not JSON or lacks a field.
 std::optional<RunResult> read_run(const std::filesystem::path& file);
 
 }  // namespace syncopate::bench

@@ -53,20 +53,21 @@ struct Interval {
   bool contains(double value) const noexcept { return low <= value && value <= high; }
 };
 
-// Welch's comparison of two means, which allows different variances. The functions take the number
-// `means` of means that are all compared with each other, and correct for the probability that any
-// two of them seem to differ by chance. Sources: B. L. Welch, Biometrika 34 (1947), 28-35; P. A.
-// Games, J. F. Howell, Journal of Educational Statistics 1 (1976), 113-125.
+// Welch's comparison of two means, which allows different variances. In the functions, `means` is
+// the number of means that are all compared with each other. The functions correct for the
+// probability that any two of these means seem to differ by chance. Sources: B. L. Welch,
+// Biometrika 34 (1947), 28-35; P. A. Games, J. F. Howell, Journal of Educational Statistics 1
+// (1976), 113-125.
 struct WelchTest {
   double difference = 0.0;  // mean(a) - mean(b)
   double standard_error = 0.0;
   double degrees = 0.0;  // degrees of freedom; infinite if no sample has any spread
 
   // Returns the p-value: the probability that, if all true means are equal, any two of the means
-  // differ by at least as many standard errors as these two.
+  // differ by at least as many standard errors as the two means of this test.
   double p_value(int means) const;
-  // Returns half the width of the confidence interval of this difference. With probability 1 -
-  // level, all intervals between the means contain their true differences.
+  // Returns half the width of the confidence interval of `difference`. With probability 1 - level,
+  // the intervals of all pairs of the compared means contain the true differences.
   double reach(double level, int means) const;
   // Returns the true difference that a test at this level finds with a probability of about
   // `power`, in (0, 1). Uses the noncentral t distribution of the statistic, and takes the
@@ -75,8 +76,8 @@ struct WelchTest {
   // Returns the test with an additional source of error of this variance. More values would not
   // reduce this error. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
   WelchTest with_systematic_error(double variance) const;
-  // Returns the test as it would be with `factor` times as many values of the same spread. count:
-  // the present number of values of a sample.
+  // Returns the test that samples with `factor` times as many values, the same means and the same
+  // spread would give. count: the number of values that a sample has now.
   WelchTest with_more_values(double factor, int count) const;
 };
 

@@ -27,8 +27,9 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // `seconds` plus the time of evaluations that paused training
 };
 
-// Returns when a run reached the target; nullopt if it did not. If only the last evaluation of a
-// run is at or above the target, the run has reached the target there.
+// Returns the evaluation at which a run reached the target; nullopt if the run did not reach it. If
+// only the last evaluation of a run is at or above the target, the run has reached the target
+// there.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last

@@ -11,9 +11,9 @@ namespace syncopate::bench {
 
 inline constexpr std::string_view kZeroMqPeer = "zmq";
 
-// Returns the peer as a side. program: the path of syncopate-bench. The library that sets the
-// congestion control is in the folder peers/ next to this program. Throws UnavailableError when the
-// library is not built.
+// Returns raw ZeroMQ as one side of a contest. program: the path of syncopate-bench. The side
+// preloads peers/libreno_shim.so, in the folder of `program`, which sets the congestion control of
+// ZeroMQ's sockets. Throws UnavailableError when this library is not built.
 ContestSide zeromq_side(const std::filesystem::path& program);
 
 // Runs one process of the peer until the input of rank 0 ends. Rank 0 is the worker and starts rank

@@ -1,6 +1,6 @@
-// The weight gradient of a convolution, computed by oneDNN, and the copies of the convolution's
-// weight. Shared by the groups of convolutions and of transposed convolutions. Included by .cc
-// files of this folder only.
+// Computes the weight gradient of a convolution by oneDNN, and finds the copy of the weight in a
+// oneDNN format. Used by ConvGroup (conv_group.cc) and ConvTransposeGroup
+// (conv_transpose_group.cc). Included by .cc files of this folder only.
 #pragma once
 
 #include <cstddef>

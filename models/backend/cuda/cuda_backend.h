@@ -8,8 +8,8 @@
 
 namespace syncopate::cuda {
 
-// Makes the backend of one GPU. plan: makes the Operations, which plan the backend's convolutions
-// and matrix products. Throws DeviceError.
+// Makes the backend of one GPU. plan: makes the Operations object, which chooses the algorithms of
+// the backend's convolutions and matrix products. Throws DeviceError.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options,
                                            const PlanOperations& plan);
 

@@ -20,8 +20,8 @@ namespace syncopate::cuda {
 
 // Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // plan: makes the Operations, which plan convolutions and matrix products, for the stream
-  // `compute`.
+  // plan: makes the Operations object for the stream `compute`; the object chooses the algorithms
+  // of convolutions and matrix products.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
