@@ -49,14 +49,15 @@ struct Assignment {
   std::optional<ps::StopKind> stopped_by;
   JobStatus status;           // progress of the job when the snapshot was taken
   ps::DataPosition position;  // place in the data set when the snapshot was taken
-  std::vector<double> rules;  // RunPosition::rules; done() sends them to the coordinator
+  std::vector<double> rules;  // RunPosition::rules; done() sends the rules to the coordinator
   std::vector<WorkerStaleness> staleness;
   // Number of batches that were trained again, because a worker was lost after it had pushed a part
   // of the batch's gradients.
   std::int64_t repeated_batches = 0;
 };
 
-// One reader thread calls next_lease(); the replica's thread calls all other functions.
+// The job as one asynchronous replica sees it. A reader thread calls next_lease(); the replica's
+// thread calls all other functions.
 class AsynchronousJob {
  public:
   virtual ~AsynchronousJob() = default;

@@ -1,7 +1,8 @@
 // A job with coordinator and server inside one process. The workers are replicas of this process;
 // the coordinator and the server are objects. They follow the same rules as the processes of a job
-// with servers, without sockets. The job has no threads: a caller that makes work on an update due
-// does this work, and callers that wait for values help. Used by central_storage_asynchronous.cc.
+// with servers, without sockets. The job has no threads of its own. If a call makes work on an
+// update due, the calling thread does this work, and threads that wait for values help. Used by
+// central_storage_asynchronous.cc.
 #pragma once
 
 #include <atomic>
@@ -25,17 +26,19 @@
 
 namespace syncopate {
 
-// Thread-safe. A function with the argument `worker` is called by the thread of this worker;
-// next_lease() is called by the thread that reads the worker's data. Blocking calls have no
-// timeout: a replica that fails aborts the job, which wakes all callers. After that, every function
-// that trains, waits or requests work throws PeerError.
+// The job that the replicas of this process share. Thread-safe. Each function with a parameter
+// `worker` is called by the thread of this worker, except next_lease(), which the thread that reads
+// the worker's data calls. Blocking calls have no timeout: a replica that fails aborts the job,
+// which wakes all callers. After that, every function that trains, waits or requests work throws
+// PeerError.
 class LocalJob {
  public:
   // Makes the job's coordinator and server. Throws UsageError for a contradictory declaration.
   explicit LocalJob(ps::wire::DeclarationT declaration);
 
   int num_workers() const noexcept { return static_cast<int>(workers_.size()); }
-  // Before begin() and after leave(), the caller may read and write the shard's values and slots.
+  // Returns the shard with the job's variables. Before begin() and after leave(), the caller may
+  // read and write the shard's values and slots.
   ps::Shard& shard() const noexcept { return server_.shard(); }
 
   // Starts training. Precondition: the shard holds the initial values. `statistics` are the initial
@@ -59,7 +62,8 @@ class LocalJob {
   std::optional<ps::wire::AssignmentT> next_assignment(int worker);
   // Waits for the worker's next assignment and returns it; nullopt when the job is over.
   std::optional<ps::wire::AssignmentT> wait_assignment(int worker);
-  // Returns a snapshot. Precondition: the calling worker has an open assignment with this snapshot.
+  // Returns the snapshot with the number `id`. Precondition: the calling worker has an assignment
+  // with this snapshot that is not done yet.
   std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
   void done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules);
   void request_stop(int worker, ps::StopKind kind);

@@ -16,7 +16,8 @@
 
 namespace syncopate {
 
-// Used by one thread at a time, except the shard, which is thread-safe. No function blocks.
+// The server of a LocalJob. Used by one thread at a time, except the shard, which is thread-safe.
+// No function blocks.
 class LocalServer {
  public:
   // Makes the shard with all values zero. Throws UsageError for a contradictory declaration.

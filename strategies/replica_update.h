@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-// Used by the replica's thread only.
+// Updates the variables of one replica. Used by the replica's thread only.
 class ReplicaUpdate {
  public:
   // The slots begin as zeros. `replica` must outlive the object. Throws the errors of
@@ -21,7 +21,7 @@ class ReplicaUpdate {
         slots_(options.optimizer, replica.arena->layout().total()),
         clip_norm_(options.clip_norm) {}
 
-  // Called once per step, before the other functions.
+  // Begins the update of a step. Called once per step, before the other functions.
   void begin(const UpdateStep& step) noexcept { step_ = step; }
   // Returns whether gradients must be clipped. If so, call clip() in each step, after the gradients
   // of all buckets are complete and before the first update() of the step.

@@ -10,8 +10,9 @@
 
 namespace syncopate {
 
-// If `backend` is null, the options choose the backend. The strategy's
-// SynchronousJob::idle_seconds() returns what the function `idle_seconds` returns.
+// Returns a strategy with one replica that computes on `backend`; if `backend` is null, the options
+// choose the backend. The strategy's SynchronousJob::idle_seconds() returns what the function
+// `idle_seconds` returns.
 std::unique_ptr<Strategy> make_single_replica(
     const StrategyOptions& options, const Graph& graph, std::unique_ptr<Backend> backend,
     std::function<std::vector<double>()> idle_seconds = [] { return std::vector<double>(); });

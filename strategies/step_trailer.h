@@ -37,10 +37,11 @@ class PeersWait {
   // Returns how long communication blocked this replica in the last step; the report of the next
   // step carries this time.
   double blocked_seconds() const noexcept { return blocked_; }
-  // Must be called when a step has ended. `exposed_seconds` is CommunicationTimes::exposed_seconds
+  // Ends a step. Adds to waited_seconds() how much longer this replica was blocked in the previous
+  // step than the least blocked replica. `exposed_seconds` is CommunicationTimes::exposed_seconds
   // so far. `least_seconds` is the least blocked time of all replicas in the previous step, as this
-  // step's reports say. Since the blocked times of a step are known only in the next step, the last
-  // step of a run is not counted.
+  // step's reports say. The blocked times of a step are known only in the next step, so
+  // waited_seconds() leaves out the last step of a run.
   void end_step(double exposed_seconds, double least_seconds) noexcept {
     waited_ += std::max(0.0, blocked_ - least_seconds);
     blocked_ = exposed_seconds - exposed_before_;

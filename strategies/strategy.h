@@ -43,7 +43,8 @@ struct Replica {
   std::unique_ptr<VariableStore> variables;
   int micro_batches = 1;  // the replica computes its share of a step in this many parts
   // Number of samples that the replica has trained since running statistics were last averaged.
-  // This is the replica's weight in the next average. The training step counts them.
+  // This number is the replica's weight in the next average. The training step increases the
+  // number.
   std::int64_t samples_in_statistics = 0;
   // The row of the trace that records what the replica's thread does; null if nothing is recorded.
   // Set after make_strategy().
@@ -61,7 +62,8 @@ class SynchronousJob {
   // All-gather: returns the numbers `mine` of all tasks, in task order. Every task must pass
   // equally many numbers.
   virtual std::vector<double> gather(std::span<const double> mine) = 0;
-  // Copies the chief's `bytes` to the `bytes` of all other tasks, which must have the same length.
+  // Broadcast: copies the chief's `bytes` to the `bytes` of all other tasks. The length must be
+  // equal on all tasks.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
   // Brings all replicas to one state before an evaluation or a checkpoint. Averages the running
   // statistics over replicas, weighted by the samples that each replica has trained since the last
@@ -89,8 +91,8 @@ class Strategy {
   virtual std::span<Replica> replicas() noexcept = 0;  // the replicas of this process
   virtual int replicas_in_sync() const noexcept = 0;   // number of gradients in one update
   virtual InputShard input_shard() const noexcept = 0;
-  // The part of the samples that this task evaluates. It differs from input_shard() if several
-  // tasks together train each sample, like the stages of a pipeline.
+  // Returns the part of the samples that this task evaluates. This part differs from input_shard()
+  // if several tasks together train each sample, like the stages of a pipeline.
   virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;

@@ -30,8 +30,8 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   void for_each_replica(const std::function<void(Replica&)>& task) override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  // Compares a hash of all replicas' initial values. Throws PeerError, which names a replica, if
-  // its values differ.
+  // Compares a hash of the initial values between all replicas. Throws PeerError, which names a
+  // replica, if the values of this replica differ.
   void begin(const ps::RunPosition& start) override;
   void leave() override;
   void fail(std::string_view reason, bool ends_job) noexcept override;

@@ -39,9 +39,9 @@ class VariableStore {
   virtual void pull(const UpdateStep& update) = 0;
   // Waits until the bucket's values of the last pull() may be read.
   virtual void wait_values(BucketId bucket) = 0;
-  // Called once per bucket, in the order of buckets, as soon as the bucket's gradients are
-  // complete. May start to send the gradients; must not block for long. Every push of a step has
-  // the same report.
+  // Takes the bucket's gradients, and may start to send them; must not block for long. Called once
+  // per bucket, in the order of buckets, as soon as the bucket's gradients are complete. Every push
+  // of a step has the same report.
   virtual void push(BucketId bucket, const StepReport& report) = 0;
   // Commits the step. Waits until the pushes of the step are summed and applied; asynchronous
   // strategies may return earlier. Returns the sum of the reports of all replicas in a synchronous

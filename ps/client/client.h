@@ -40,8 +40,8 @@ struct ClientOptions {
   std::string segment;
   bool requires_segment = false;  // set by --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // Used until server 0 has accepted this worker; from then on the client uses the peer_timeout of
-  // server 0.
+  // How long server 0 may be silent before it counts as lost. Used until server 0 has accepted this
+  // worker; from then on the client uses the peer_timeout of server 0.
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   bool insists_on_peer_timeout = false;  // throw UsageError if server 0 has another peer_timeout
   // How long a shard may be gone before the job fails. During this time the shard may be started
@@ -97,18 +97,21 @@ class Client {
   void initialised(const RunPosition& start);
   // Writes this worker's running statistics, for an average over all workers that is weighted by
   // share.samples. `state` is empty for 0 samples. Once all workers have written their statistics,
-  // read_snapshot_state(wire::kLiveSnapshot) returns the average. The numbers of averages ascend.
+  // read_snapshot_state(wire::kLiveSnapshot) returns the average. Each average has a higher number
+  // than the average before it.
   struct StateShare {
     std::uint64_t average = 0;  // number of the average
     std::int64_t samples = 0;
   };
   void write_state(std::span<const float> state, const StateShare& share);
-  // Waits until training begins, and returns the position to start from. If this worker does not
-  // write the initial values, the call also reports to shard 0 that the worker is ready.
+  // Waits until training begins, and returns the step and the place in the data where training
+  // starts. If this worker does not write the initial values, the call also reports to shard 0 that
+  // the worker is ready.
   RunPosition wait_start();
 
-  // Makes the client usable again after RolledBack was thrown; no thread may still use earlier
-  // values or requests. The servers then send the restored values without a call of pull().
+  // Makes the client usable again after RolledBack was thrown. Before the call, all threads must
+  // have stopped using values and requests from before the roll-back. The servers then send the
+  // restored values without a call of pull().
   void resume();
 
   // Requests the values of all buckets, except buckets that already have an unanswered push or
@@ -149,11 +152,12 @@ class Client {
   // Sends the text `mine` to all workers and returns the texts of all workers, by worker. All
   // workers must make the same sequence of exchange() calls.
   std::vector<std::string> exchange(std::string_view mine);
-  // Returns the number of the last exchange(). The numbers ascend and are the same for all workers.
+  // Returns the number of the last exchange(). Exchanges are numbered in the order of the calls,
+  // equally on all workers.
   std::uint64_t exchanges() const;
 
-  // Sets this worker's step number for heartbeats. If the worker is lost, the error messages of
-  // other tasks have this number.
+  // Sets the step number that this worker's heartbeats report. If the worker is lost, the error
+  // messages of other tasks show this number.
   void report_step(std::int64_t step) noexcept;
   // Leaves the job after the last step. Returns when shard 0 has confirmed this, or after a
   // timeout, since shard 0 may end before it confirms. Throws RolledBack if the servers went back

@@ -38,7 +38,7 @@ struct ClientState {
   std::optional<std::string> failure;
   FailureKind failure_kind = FailureKind::kPeer;
 
-  // The state of joining the job.
+  // How far this worker has joined the job.
   std::optional<wire::WelcomeT> welcome;
   int shards_met = 0;
   std::optional<RunPosition> start;

@@ -14,7 +14,7 @@
 
 namespace syncopate::ps {
 
-// A ControlLink is used by the I/O thread only.
+// The control connection of a worker. Used by the I/O thread only.
 class ControlLink {
  public:
   ControlLink(ClientState& state, const ClientOptions& options);
@@ -33,8 +33,8 @@ class ControlLink {
   Changes process_events();
   // Fails the client when shard 0 is lost.
   void check_timeouts();
-  // Called when the I/O thread did not run for the time `suspended`. Restarts the running timeout,
-  // if there is one.
+  // Restarts the reconnect timeout, if it is running. Called when the I/O thread did not run for
+  // the time `suspended`.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   // Returns the descriptors of the link's socket. When one of them is readable, process_events() is
   // due.
@@ -57,7 +57,7 @@ class ControlLink {
   // that moves values and gradients.
   wire::Context context_;
   wire::HeartbeatSocket socket_;
-  std::vector<wire::MessageT> unsent_;  // held back until this worker is welcome
+  std::vector<wire::MessageT> unsent_;  // messages to send once shard 0 has accepted this worker
   Changes changes_;
   std::uint32_t incarnation_ = 0;
   std::uint32_t roll_back_incarnation_ = 0;

@@ -44,17 +44,19 @@ struct OpenRequest {
   int times_unknown = 0;  // how often the shard did not know the request
 };
 
-// The queue of requests is used by the I/O thread only.
+// The queue of requests to one shard. Used by the I/O thread only.
 class RequestQueue {
  public:
   using Key = std::pair<ShardRequest::Kind, int>;  // kind and bucket
 
   // Adds a request. Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // Called when the connection to the shard is up. `credit` is the most bytes that unanswered
-  // requests may have. `uses_segment` says whether the shard maps this worker's shared memory.
+  // Allows requests to be sent. Called when the connection to the shard is up. `credit` is the most
+  // bytes that unanswered requests may have. `uses_segment` says whether the shard maps this
+  // worker's shared memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
-  // Called when the connection is lost: all open requests must be sent again.
+  // Marks all open requests as not sent, so that they are sent again over the next connection.
+  // Called when the connection is lost.
   void end_connection();
   void clear();
   // Removes requests that read snapshots other than `snapshot`, because the shard will not answer
@@ -66,7 +68,7 @@ class RequestQueue {
   std::vector<OpenRequest*> take_sendable();
   // Returns the request of this key that was sent and not answered; null if there is none.
   OpenRequest* find_sent(Key key);
-  // Called when the shard does not know the request. The request becomes the next one to be sent.
+  // Makes the request the next request to be sent. Called when the shard does not know the request.
   void send_again(OpenRequest& open);
   // Gives back the request's credit. Called when the shard has taken the request's frames out of
   // its receive queue.
@@ -86,7 +88,7 @@ class RequestQueue {
   std::int64_t credit_used_ = 0;
   std::int64_t credit_of_steps_ = 0;  // the part of credit_used_ held by pushes and pulls
   std::map<Key, OpenRequest> open_;
-  std::deque<Key> unsent_;  // in the order of the requests' calls
+  std::deque<Key> unsent_;  // in the order in which the client's callers made the requests
 };
 
 }  // namespace syncopate::ps

@@ -21,7 +21,7 @@
 
 namespace syncopate::ps {
 
-// A ShardLink is used by the I/O thread only.
+// The data connection of a worker to one shard. Used by the I/O thread only.
 class ShardLink {
  public:
   // Registers the link's descriptors in `readable` under the number `shard`. The link keeps all
@@ -33,7 +33,7 @@ class ShardLink {
   // `worker_incarnation` is the incarnation of this worker.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void send(ShardRequest request);
-  // Called when the shards roll back. Drops all open requests; the shard answers no push up to
+  // Drops all open requests. Called when the shards roll back; the shard answers no push up to
   // `sequence` any more. The link connects again when set_address() is called.
   void roll_back(std::uint64_t sequence);
   // Drops requests that read snapshots other than `snapshot`, because the shard will not answer
@@ -47,8 +47,8 @@ class ShardLink {
   // Asks the shard about overdue pushes, and sends overdue pulls, writes and reads of snapshots
   // again. Connects again, or fails the client, when the shard was silent for too long.
   void check_timeouts();
-  // Called when this process did not run for the time `suspended`. This time does not count as
-  // silence of the shard.
+  // Restarts the running timeouts, so that the time `suspended`, for which this process did not
+  // run, does not count as silence of the shard.
   void extend_deadlines(std::chrono::nanoseconds suspended);
 
  private:

@@ -40,7 +40,8 @@ struct Outgoing {
 };
 
 struct CoordinatorOptions {
-  // The job's nonce; if empty, tasks of other jobs without a nonce are not recognised.
+  // The job's nonce. If it is empty, the coordinator cannot tell tasks of another job without a
+  // nonce from tasks of this job.
   std::string nonce;
   int servers = 1;
   std::int64_t peer_timeout_ms = 5000;
@@ -80,25 +81,25 @@ class Coordinator {
   // Handles a message of a registered task, other than Hello. Ignores a message that does not fit
   // the state.
   void on_message(const TaskId& from, const wire::MessageT& message);
-  // Called when the task's timeout has passed, or its process ended without Leaving; `reason` says
-  // which of the two. Called a second time for a lost server when its reconnect timeout has passed;
-  // the job then fails.
+  // Handles the loss of a task. Called when the task's timeout has passed, or the task's process
+  // ended without sending Leaving; `reason` says which of the two. For a lost server, the function
+  // is called a second time when the reconnect timeout has passed; the second call fails the job.
   void on_task_lost(const TaskId& task, const std::string& reason);
-  // Called when the rendezvous timeout has passed. The job fails, and the error names
-  // missing_tasks(). `waited` is the end of the error message, such as "within 120 s at
-  // node3:13565".
+  // Fails the job with an error that names missing_tasks(). Called when the rendezvous timeout has
+  // passed. `waited` is the end of the error message, such as "within 120 s at node3:13565".
   void on_rendezvous_timeout(const std::string& waited);
-  // Called when the workers of a restored job have had enough time to reconnect. Batches that the
-  // missing workers may hold are granted to other workers.
+  // Grants the batches that missing workers may hold to other workers. Called when the workers of a
+  // restored job have had enough time to reconnect.
   void on_reconnect_timeout();
-  // on_push_applied() is called when shard 0 has applied a push that ends a step. on_push_dropped()
-  // is called when shard 0 has dropped such a push because it was too late.
+  // on_push_applied() records that the push's batch is trained; called when shard 0 has applied a
+  // push that ends a step. on_push_dropped() makes the push's batch available to workers again;
+  // called when shard 0 has dropped a push that ends a step, because the push was too late.
   void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   // Sets the staleness over all pushes that shard 0 has applied so far; status() reports it.
   void set_staleness(double mean, std::uint64_t max);
-  // Called when the snapshot interval has passed. A snapshot is made as soon as possible, unless a
-  // snapshot is being made already.
+  // Requests a snapshot, which is made as soon as possible. Does nothing while a snapshot requested
+  // before is being copied. Called when the snapshot interval has passed.
   void request_snapshot();
 
   // Returns the coordinator's messages to send, in order, and empties the list.

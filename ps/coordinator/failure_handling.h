@@ -10,21 +10,21 @@
 
 namespace syncopate::ps {
 
-// FailureHandling is used by one thread at a time.
+// The part of the coordinator that handles lost and failing tasks. Used by one thread at a time.
 class FailureHandling {
  public:
   FailureHandling(Job& job, LeaseQueue& leases, Snapshots& snapshots)
       : job_(job), leases_(leases), snapshots_(snapshots) {}
 
-  // Called when the task's timeout has passed, or its process has ended. A synchronous job fails
-  // when a worker is lost. A lost server may reconnect until on_server_lost() is called for it a
-  // second time.
+  // Handle the loss of a task. Called when the task's timeout has passed, or the task's process has
+  // ended. A synchronous job fails when a worker is lost. A lost server may reconnect until
+  // on_server_lost() is called a second time for this server.
   void on_worker_lost(int worker, const std::string& reason);
   void on_server_lost(int server, const std::string& reason);
   void on_worker_failed(int worker, const wire::FailingT& failing);
   void on_worker_left(int worker);
-  // Called when a new incarnation of a worker or a server registers. Removes the previous
-  // incarnation if it is still present.
+  // Remove the previous incarnation of a worker or a server, if it is still present. Called when a
+  // new incarnation registers.
   void remove_worker(int worker, const std::string& reason);
   void remove_server(int server);
   // Fails the job because the rendezvous timeout has passed. `waited` is the end of the error

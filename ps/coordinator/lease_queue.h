@@ -16,8 +16,8 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Synchronous workers do not lease batches; for them the ledger only
-// counts steps.
+// The part of the coordinator that hands out batches. Used by one thread at a time. Synchronous
+// workers do not lease batches; in their jobs the ledger only counts steps.
 class LeaseQueue {
  public:
   explicit LeaseQueue(Job& job) : job_(job) {}
@@ -29,16 +29,16 @@ class LeaseQueue {
   void request(int worker, int count);
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
-  // Called when a server has removed a lost worker. If the worker's last push on this server
-  // belongs to a step that had not ended, the values contain a part of the step's gradients
-  // although the step's batch is trained again. repeated_batches() counts such batches.
+  // Counts, in repeated_batches(), a batch that is trained again although the values contain a part
+  // of its gradients. This is so if the lost worker's last push on a server belongs to a step that
+  // had not ended. Called when a server has removed a lost worker.
   void on_departed(const wire::WorkerLeftT& departed);
   std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
-  // Called when the worker has reconnected and holds these batches. Other batches that were granted
-  // to the worker have not reached it and are handed out again.
+  // Lets the worker keep only these batches. Other batches that were granted to the worker have not
+  // reached it and are handed out again. Called when the worker has reconnected.
   void keep(int worker, std::span<const SampleRange> held);
-  // Called when the workers of a restored job have had enough time to reconnect. Batches of workers
-  // that have not reconnected are handed out again.
+  // Lets batches of workers that have not reconnected be handed out again. Called when the workers
+  // of a restored job have had enough time to reconnect.
   void on_reconnect_timeout() { awaits_holders_ = false; }
   // Records that a worker's push was applied. Returns whether this adds a batch to the trained
   // batches.

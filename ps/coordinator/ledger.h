@@ -31,7 +31,7 @@ std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epoch
 // Returns the number of batches before `start` in all epochs, without those in `start.untrained`.
 std::int64_t batches_before(const LedgerOptions& options);
 
-// A Ledger is used by one thread at a time.
+// The ledger of a job's batches. Used by one thread at a time.
 class Ledger {
  public:
   // Throws UsageError if the start position does not fit the data set, or if a batch is larger than
@@ -46,17 +46,18 @@ class Ledger {
   // not granted again may be marked too. Returns false, and records nothing, if the batch is now
   // granted to another worker; it is recorded when that worker has trained it.
   bool mark_trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch);
-  // Called when the worker is lost. The batches that it holds are granted again, before all other
-  // batches.
+  // Takes back all batches that the worker holds; they are granted again, before all other batches.
+  // Called when the worker is lost.
   void give_back(WorkerId worker) { keep(worker, {}); }
-  // Called when only `batches`, of the batches granted to the worker, have reached it. The other
-  // batches granted to it are granted again, before all batches that were not granted yet.
+  // Takes back all batches of the worker except `batches`; they are granted again, before all
+  // batches that were not granted yet. Called when only `batches` have reached the worker.
   void keep(WorkerId worker, std::span<const SampleRange> batches);
   // Records that the worker holds these batches. Called after a restart of server 0, which had
   // granted the batches after its last snapshot. Leaves out batches that are trained, that another
   // worker holds or that this ledger cannot grant.
   void adopt(WorkerId worker, std::span<const SampleRange> batches);
-  // Called when the worker's push was dropped. The batch is granted again.
+  // Takes back one batch of the worker, which is granted again. Called when the worker's push was
+  // dropped.
   void give_back(WorkerId worker, const SampleRange& batch);
 
   bool holds_any(WorkerId worker) const;  // whether the worker holds a batch

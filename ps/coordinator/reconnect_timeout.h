@@ -23,7 +23,7 @@ inline std::string again_advice(bool has_checkpoints) {
   return has_checkpoints ? "; start the job again with --resume" : "; start the job again";
 }
 
-// A ReconnectTimeout is used by one thread only.
+// The timeout of one disconnected server. Used by one thread only.
 class ReconnectTimeout {
  public:
   // `waiting` names the task that waits, such as "this worker". `asked_to_stop` returns whether
@@ -36,8 +36,8 @@ class ReconnectTimeout {
   void begin();
   void begin(const LostPeer& lost);  // for a silent server; the timeout includes the silence so far
   void end() noexcept { until_.reset(); }
-  // Called when this process did not run for the time `suspended`. A running timeout starts again
-  // from the beginning, unless the task was asked to stop.
+  // Starts a running timeout again from the beginning, unless the task was asked to stop. Called
+  // when this process did not run for the time `suspended`.
   void extend(std::chrono::nanoseconds suspended);
 
   // Returns the error message once the timeout has passed, and nullopt before. `server` names the

@@ -24,8 +24,8 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
 // the worker's Hello does not contain it.
 bool lacks_declaration(const Job& job, const wire::HelloT& hello);
 
-// Registration is used by one thread at a time. Precondition of all calls: the caller has removed
-// the previous incarnation of the task.
+// The part of the coordinator that registers tasks. Used by one thread at a time. Precondition of
+// all calls with a Hello: the caller has removed the previous incarnation of the Hello's sender.
 class Registration {
  public:
   Registration(Job& job, LeaseQueue& leases) : job_(job), leases_(leases) {}
@@ -50,9 +50,9 @@ class Registration {
   void on_ready(int worker, const wire::ReadyT& ready);
   // Admits and starts the workers that can be admitted and started now.
   void advance();
-  // Called when all servers have rolled back. All workers start again from the snapshot, together.
-  // RollBack is sent before the servers' new addresses, so that a worker drops its open requests
-  // before it connects again.
+  // Makes all workers start again from the snapshot, together. Called when all servers have rolled
+  // back. RollBack is sent before the servers' new addresses, so that a worker drops its open
+  // requests before it connects again.
   void roll_back_to(std::uint64_t snapshot);
 
  private:
@@ -62,7 +62,7 @@ class Registration {
   void count_steps_after_snapshot(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
   // Asks one worker for its declaration, which becomes the job's declaration. Later asks each
-  // worker with another fingerprint for its declaration.
+  // worker that has another fingerprint than the job for its declaration.
   void request_declarations();
   // Returns the snapshots of this job that the server has as files.
   std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;

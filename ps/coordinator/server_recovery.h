@@ -15,7 +15,7 @@
 
 namespace syncopate::ps {
 
-// ServerRecovery is used by one thread at a time.
+// The part of the coordinator that restores restarted servers. Used by one thread at a time.
 class ServerRecovery {
  public:
   ServerRecovery(Job& job, LeaseQueue& leases, Snapshots& snapshots, Registration& registration,
@@ -26,8 +26,8 @@ class ServerRecovery {
         registration_(registration),
         exchange_(exchange) {}
 
-  // Called when the server has restored the snapshot, or has found that its snapshot file is
-  // damaged.
+  // Handles a server's answer to RollBack: the server has restored the snapshot and serves again,
+  // or its snapshot file is damaged; advance() then chooses an older snapshot.
   void on_rolled_back(int server, const wire::RollBackT& back);
   void advance();
 

@@ -15,21 +15,22 @@
 
 namespace syncopate::ps {
 
-// Snapshots is used by one thread at a time.
+// The part of the coordinator that makes snapshots. Used by one thread at a time.
 class Snapshots {
  public:
   Snapshots(Job& job, LeaseQueue& leases) : job_(job), leases_(leases) {}
 
-  // Called when the snapshot interval has passed.
+  // Makes a snapshot due, if servers write snapshots to files. Called when the snapshot interval
+  // has passed.
   void request();
-  // Called when one more batch is trained. An evaluation or a checkpoint may then be due.
+  // Checks whether an evaluation or a checkpoint is due. Called when one more batch is trained.
   void on_batch_trained();
 
   void on_frozen(int server, const wire::FrozenT& frozen);
   void on_copied(int server, const wire::SnapshotDoneT& done);
   void on_assignment_done(int worker, const wire::AssignmentDoneT& done);
-  // Called when a worker is lost. A snapshot that was assigned to this worker is assigned to
-  // another worker.
+  // Assigns a snapshot that was assigned to this worker to another worker. Called when a worker is
+  // lost.
   void on_worker_lost(int worker);
   // Returns whether the present snapshot is assigned to this worker, for an evaluation or a
   // checkpoint.
@@ -38,11 +39,11 @@ class Snapshots {
   }
   // Sends the assignment of a reconnected worker again, since the worker may not have received it.
   void resend_assignment(int worker);
-  // Called when a server is lost. Gives up the present snapshot; the evaluation or checkpoint for
-  // which it was made stays due.
+  // Gives up the present snapshot; the evaluation or checkpoint for which it was made stays due.
+  // Called when a server is lost.
   void abandon();
-  // Called when all servers roll back to `snapshot`. Drops the kept snapshots with higher numbers;
-  // no snapshot is due any more.
+  // Drops the kept snapshots with numbers above `snapshot`; no snapshot is due any more. Called
+  // when all servers roll back to `snapshot`.
   void roll_back_to(std::uint64_t snapshot);
   // Begins a snapshot if one is due, or continues the snapshot that is being made.
   void advance();

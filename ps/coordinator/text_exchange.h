@@ -10,7 +10,7 @@
 
 namespace syncopate::ps {
 
-// A TextExchange is used by one thread at a time.
+// The part of the coordinator that exchanges texts between workers. Used by one thread at a time.
 class TextExchange {
  public:
   explicit TextExchange(Job& job) : job_(job) {}
@@ -19,8 +19,8 @@ class TextExchange {
   // Answers the rounds that are complete. Also called when a worker is lost, since this can
   // complete a round.
   void advance();
-  // Called when the servers have rolled back. Drops all texts; the workers repeat the exchanges
-  // since the snapshot.
+  // Drops all texts, because the workers repeat the exchanges since the snapshot. Called when the
+  // servers have rolled back.
   void clear();
 
  private:
@@ -29,8 +29,9 @@ class TextExchange {
 
   Job& job_;
   std::map<std::uint64_t, Texts> open_;
-  // The texts of the answered rounds, by number; only of the last one in a synchronous job. A
-  // worker that is admitted later begins with the first round, and is answered from here.
+  // The texts of the answered rounds, by round number. A synchronous job keeps only the last round.
+  // In other jobs, a worker that is admitted later begins with the first round, and gets its
+  // answers from this map.
   std::map<std::uint64_t, Texts> answered_;
 };
 

@@ -11,8 +11,8 @@
 namespace syncopate {
 
 // A listening socket that serves a limited number of callers at a time. Further callers wait in the
-// socket's backlog; all new callers do so while this process has no free file descriptor. `callers`
-// is the number of callers that are being served. One thread only.
+// socket's backlog. While this process has no free file descriptor, all new callers wait there. In
+// each function, `callers` is the number of callers that are being served. One thread only.
 class CallerListener {
  public:
   explicit CallerListener(Listener listener) : listener_(std::move(listener)) {}
@@ -26,7 +26,8 @@ class CallerListener {
   bool is_full(std::size_t callers) const noexcept {
     return lacks_descriptors_ || callers >= kMostCallers;
   }
-  // Returns a caller if one waits and can be accepted. Logs the first lack of descriptors.
+  // Accepts a waiting caller; returns nullopt if no caller waits or none can be accepted. Logs once
+  // that this process has no free descriptor.
   std::optional<Connection> accept(std::size_t callers);
 
   // How often a full listener should check whether it can accept callers again.

@@ -11,12 +11,12 @@
 
 namespace syncopate {
 
-// Thread-safe, but only one thread may call take(). The constructor throws FileError if no
-// descriptor is left.
+// The values on their way to the receiving thread. Thread-safe, but only one thread may call
+// take(). The constructor throws FileError if no descriptor is left.
 template <typename T>
 class Mailbox {
  public:
-  // Readable after post() or wake(), until take().
+  // Returns a descriptor for poll(2) that is readable from post() or wake() to take().
   int descriptor() const noexcept { return wake_.descriptor(); }
   void post(T value) {
     {

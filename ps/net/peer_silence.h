@@ -55,12 +55,13 @@ std::string describe(const LostPeer& lost);
 //   - If the process is stopped, or no thread of it is left, the timeout is `timeout`.
 //   - Otherwise it is 3 `timeout` during set-up, if a thread of the process waits for memory or a
 //     disk, or if the process has ended but its connection is still open.
-//   - In all other cases it is `timeout`. If the process is known to be alive, kLooks successive
+// - In all other cases the timeout is `timeout`. If the process is known to be alive, kLooks
+// successive
 //     checks must also have found it alive with a CPU. A process that has a CPU and still sends
 //     nothing hangs.
-// In the second and third case, the peer is lost only if the last two checks found no thread of the
-// peer or of the observer without a CPU, because a single check cannot detect this. Used by one
-// thread at a time.
+// In the second and third of these cases, the peer is lost only if the last two checks found no
+// thread of the peer or of the observer without a CPU, because a single check cannot detect this.
+// Used by one thread at a time.
 class PeerSilence {
  public:
   using Time = ObserverClock::Time;
@@ -76,7 +77,7 @@ class PeerSilence {
   // Returns the time until check() may return a loss, if no message arrives.
   std::chrono::nanoseconds time_left(Time now, const ObserverClock& observer) const;
 
-  static constexpr int kLongTimeout = 3;  // in timeouts
+  static constexpr int kLongTimeout = 3;  // the longer timeout, as a multiple of timeout_
   static constexpr int kLooks = 4;
   // The time between two checks of the process. A thread that is ready to run and gets no CPU for
   // this time is starved: even with six busy threads per CPU, a thread gets its turn five times

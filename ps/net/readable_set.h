@@ -11,11 +11,12 @@
 
 namespace syncopate {
 
-// One thread only. Level-triggered: every wait() reports a descriptor as long as it is readable.
+// A set of descriptors that a thread waits for. Every wait() reports a descriptor again as long as
+// the descriptor is readable (level-triggered). One thread only.
 class ReadableSet {
  public:
-  // Adds descriptors to the set, and removes them when it is destroyed. Must be destroyed before
-  // the set, and before the descriptors are closed.
+  // The constructor adds descriptors to the set, and the destructor removes them. A registration
+  // must be destroyed before the set, and before the descriptors are closed.
   class Registration {
    public:
     Registration(ReadableSet& set, std::vector<int> descriptors, std::uint32_t number);

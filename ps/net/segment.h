@@ -69,7 +69,7 @@ class SegmentCall {
   static std::optional<SegmentCall> begin(const std::string& name, const std::string& nonce,
                                           std::int64_t elements);
 
-  // Readable once the worker has answered.
+  // Returns a descriptor for poll(2) that is readable once the worker has answered.
   int descriptor() const noexcept { return worker_.descriptor(); }
   // Maps the segment. Must be called when descriptor() is readable. Returns nullopt if the worker
   // has ended. Throws UsageError if the worker belongs to another job (with another nonce) or its

@@ -53,7 +53,8 @@ class SlowLink {
   Time free_{};
 };
 
-// One direction of one connection. Used by one thread. The link must outlive the stream.
+// One direction of one connection over a SlowLink. Used by one thread. The link must outlive the
+// stream.
 class SlowStream {
  public:
   using Time = SlowLink::Time;

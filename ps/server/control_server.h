@@ -22,7 +22,7 @@
 
 namespace syncopate::ps {
 
-// A ControlServer is used by one thread only.
+// The control side of server 0. Used by one thread only.
 class ControlServer {
  public:
   ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
@@ -65,11 +65,11 @@ class ControlServer {
   void check_deadlines();
   // Reports to the coordinator the tasks that are lost or take too long to become ready.
   void check_connections();
-  // Called when the control thread did not run for a while. Restarts the timeouts of workers that
-  // are not ready yet.
+  // Restarts the timeouts of workers that are not ready yet. Called when the control thread did not
+  // run for a while.
   void extend_deadlines();
-  // Called after the job's end. Sends the final message to every task, repeatedly, until the task's
-  // connection has ended.
+  // Sends the final message to every task, repeatedly, until the task's connection has ended.
+  // Called after the job's end.
   void send_final_messages();
   wire::MessageT final_message() const;
   void on_final_message(const wire::Received& message);

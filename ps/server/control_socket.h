@@ -30,8 +30,9 @@ class StopTimeout {
               const std::function<void(const std::string&)>& note)
       : stop_(stop), note_(note) {}
 
-  // Must be called periodically. Once the server was asked to stop, throws PeerError at once if the
-  // job has not begun or no worker is left, and otherwise when the timeout has passed.
+  // Throws PeerError if the server was asked to stop and must not wait any longer: because the job
+  // has not begun (`has_job` is false), no worker is left (`has_workers` is false), or the timeout
+  // has passed. Must be called periodically.
   void check(bool has_job, bool has_workers);
 
  private:

@@ -47,7 +47,8 @@ struct DataServiceOptions {
   Link link;  // slow network emulated for the connections of workers
 };
 
-// The service of a server's data socket. Thread-safe.
+// The data side of a server: owns the data socket, the data thread and the update threads.
+// Thread-safe.
 class DataService {
  public:
   explicit DataService(const DataServiceOptions& options);
@@ -69,7 +70,8 @@ class DataService {
   // Once the snapshot is complete, take_finished_snapshot() returns it. An earlier incomplete
   // snapshot is abandoned.
   void begin_snapshot(std::shared_ptr<ServedSnapshot> snapshot);
-  // From now on workers can read this snapshot and no other; after null they can read none.
+  // Sets the only snapshot that workers can read from now on; if `snapshot` is null, workers can
+  // read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot);
   void set_running_statistics(std::vector<float> values);
 

@@ -44,9 +44,10 @@ struct OrderEntry {
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
   std::uint64_t sequence = 0;  // of the push, for kApplied and kAnswered; 0 for a pull
-  // For kApplied: version of the values that the worker computed with.
+  // For kApplied: the version of the values from which the worker computed the gradient.
   std::uint64_t version_read = 0;
-  // Version after kWritten or kApplied; for kAnswered the version that was sent.
+  // For kWritten and kApplied: the version of the bucket afterwards. For kAnswered: the version
+  // that was sent.
   std::uint64_t version_after = 0;
   std::uint64_t staleness = 0;  // set for kApplied
   float learning_rate = 0.0F;   // set for kApplied
@@ -70,8 +71,9 @@ class OrderRecordWriter {
   OrderRecordWriter& operator=(const OrderRecordWriter&) = delete;
   ~OrderRecordWriter();  // flushes the buffer; logs a failure
 
-  // Appends an entry to the buffer. Throws FileError once if the file cannot be written, for
-  // example because the disk is full. Later entries are discarded, so that training can continue.
+  // Appends an entry to the buffer. Throws FileError if the file cannot be written, for example
+  // because the disk is full. After the first such error, later entries are discarded without an
+  // error, so that training can continue.
   void append(const OrderEntry& entry);
   // Writes the buffer to the file, so that all entries so far survive the end of this process.
   // Throws FileError like append().
@@ -94,8 +96,9 @@ struct OrderRecord {
 // damaged.
 OrderRecord read_order_record(const std::string& path);
 
-// Writes the record of a server: the events of its shard, with fields of the pushes. Used by one
-// thread only. If the disk is full, the record ends and the server continues.
+// Writes the order record of a server. Each event of the shard becomes an entry, to which the push
+// adds the fields that the event does not have, such as the learning rate. Used by one thread only.
+// If the disk is full, the record ends and the server continues.
 class ServiceRecord {
  public:
   // The constructor opens the record. If the shard was restored from a snapshot, it records the

@@ -33,8 +33,8 @@ struct RequestServiceOptions {
   std::filesystem::path record;
 };
 
-// A RequestService is used by the data thread only. All arguments of the constructor must outlive
-// it.
+// Answers the pushes, pulls and writes of workers. Used by the data thread only. All arguments of
+// the constructor must outlive the object.
 class RequestService {
  public:
   RequestService(const RequestServiceOptions& options, wire::Socket& socket,

@@ -30,13 +30,13 @@ class SegmentMapper {
     std::int64_t elements = 0;
     std::vector<Bucket> buckets;  // the parts of the segment that this server uses
     std::string worker;           // names the worker in messages
-    // Called on the mapping thread with the mapped segment, or with null if the segment cannot be
-    // used; the reason has then been logged.
+    // The function that receives the mapped segment, or null if the segment cannot be used; the
+    // reason has then been logged. It is called on the mapping thread.
     std::function<void(std::shared_ptr<const MappedSegment>)> on_mapped;
   };
 
-  // `timeout` is how long a worker may take to send its descriptor. After the timeout the values of
-  // this worker are sent in message frames.
+  // `nonce` is the job's nonce. `timeout` is how long a worker may take to send its descriptor.
+  // After the timeout, on_mapped receives null, and this worker uses message frames instead.
   SegmentMapper(std::string nonce, std::chrono::milliseconds timeout);
   SegmentMapper(const SegmentMapper&) = delete;
   SegmentMapper& operator=(const SegmentMapper&) = delete;

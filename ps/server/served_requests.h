@@ -35,7 +35,8 @@ struct ServedRequest {
   Clock::time_point processed;  // when the push was applied or dropped
 };
 
-// Used by one thread at a time. All functions take constant time.
+// The unanswered pushes and pulls of a shard, by token. Used by one thread at a time. All functions
+// take constant time.
 class ServedRequests {
  public:
   // Adds a request under a new token; a pull has an empty `push`.

@@ -50,8 +50,9 @@ struct ServerOptions {
   // end of such a worker fails the job.
   bool workers_return = true;
   bool uses_segments = true;  // use the shared memory of workers on this host
-  // The limit on the bytes of unanswered pushes of all workers together, and on the bytes of their
-  // answers. A limit beyond the size of the last-level cache costs more than it gains.
+  // The limit in bytes for the unanswered requests of all workers together. A push counts with its
+  // gradient or its answer, whichever is larger. A limit beyond the size of the last-level cache
+  // costs more than it gains.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   Link link;  // slow network emulated for the data socket
   // Server 0 only: workers that may join after the start of training.
@@ -59,7 +60,7 @@ struct ServerOptions {
   bool announces = false;  // whether to show the endpoint and the awaited tasks at the start
 };
 
-// The counts that a server reports at the end.
+// The counts that a server reports at the end of the job.
 struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;

@@ -14,7 +14,7 @@
 
 namespace syncopate::ps {
 
-// A ServerControlClient is used by one thread only.
+// The control side of a server other than 0. Used by one thread only.
 class ServerControlClient {
  public:
   // `stop` and `note`: see run_server(). All arguments must outlive this object.

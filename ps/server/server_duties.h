@@ -20,7 +20,7 @@
 
 namespace syncopate::ps {
 
-// ServerDuties is used by the control thread only.
+// Carries out the coordinator's messages on a server. Used by the control thread only.
 class ServerDuties {
  public:
   ServerDuties(const ServerOptions& options, DataService& data,
@@ -76,7 +76,8 @@ class ServerDuties {
   std::vector<wire::MessageT> replies_;
   std::optional<wire::SnapshotT> requested_;   // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot that is being read
-  // Text for the note about the roll-back: what happens to the steps after snapshot roll_back_to_.
+  // The part of the note to the user about the roll-back that says what happens to the steps after
+  // snapshot roll_back_to_.
   std::string after_roll_back_;
   bool is_finished_ = false;
   std::optional<std::string> failure_;

@@ -15,7 +15,7 @@
 
 namespace syncopate::ps {
 
-// A SnapshotService is used by the data thread only.
+// Makes a shard's snapshots and sends them to workers that read them. Used by the data thread only.
 class SnapshotService {
  public:
   explicit SnapshotService(WorkerSessions& sessions) : sessions_(sessions) {}
@@ -27,11 +27,12 @@ class SnapshotService {
   // complete; otherwise null.
   std::shared_ptr<ServedSnapshot> begin(std::shared_ptr<ServedSnapshot> snapshot,
                                         const ServedVariables& served);
-  // Called when a bucket was copied into this snapshot. Returns the snapshot if it is complete,
-  // otherwise null.
+  // Counts a bucket that was copied into this snapshot. Returns the snapshot if all buckets have
+  // been copied, otherwise null.
   std::shared_ptr<ServedSnapshot> on_bucket_copied(std::uint64_t snapshot);
   void abandon() { copying_.reset(); }
-  // From now on workers can read this snapshot and no other; after null they can read none.
+  // Sets the only snapshot that workers can read from now on; if `snapshot` is null, workers can
+  // read none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
   // Returns the answer to ReadSnapshot, a worker's request for a part of the published snapshot or

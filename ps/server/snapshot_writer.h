@@ -59,12 +59,13 @@ class SnapshotWriter {
   // Returns the number of the requested snapshot if its file was found missing, truncated or
   // damaged since the last call. The reason was logged, and the file removed.
   std::optional<std::uint64_t> take_unreadable();
-  // Returns why a snapshot could not be read, if an error other than a bad file occurred; the file
-  // may be valid.
+  // Returns why a snapshot could not be read, if the cause was not a missing or damaged file;
+  // nullopt otherwise. The file may still be valid.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
-  // Throws FileError, which names the snapshot file, if it is missing, truncated or damaged.
+  // Reads the file of this snapshot, on the calling thread. Throws FileError, which names the file,
+  // if the file is missing, truncated or damaged.
   SnapshotFile read(std::uint64_t snapshot) const;
   // Reads only SnapshotFile::coordinator of the snapshot's file. Does not check values and slots.
   std::vector<std::uint8_t> read_coordinator(std::uint64_t snapshot) const;
@@ -81,13 +82,13 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void write_file(const Job& job);
-  // Calls renew_dir_. Then removes from existing() the snapshots without a file; if renew_dir_
-  // throws, all snapshots.
+  // Calls renew_dir_, and then removes the snapshots without a file from existing(). If renew_dir_
+  // throws, removes all snapshots from existing() instead.
   void renew_dir();
   void read_file(std::uint64_t snapshot);
   bool is_unwanted() const;
-  // Called when a snapshot file is complete. Removes it if remove_from() was called for it in the
-  // meantime; otherwise removes the oldest files beyond kKept.
+  // Removes the snapshot file `written`, which is now complete, if remove_from() was called for
+  // this snapshot in the meantime. Otherwise removes the oldest files beyond kKept.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
   std::set<std::uint64_t> files_in_folder() const;

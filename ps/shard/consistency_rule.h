@@ -17,9 +17,9 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing. A
-// worker is awaited if it is active and does not rest: updates (kSync) and readers (kSsp) wait for
-// the pushes of awaited workers.
+// The consistency rule and the workers' clocks of one bucket. Used by one thread at a time. Calls
+// for unknown workers or earlier incarnations change nothing. A worker is awaited if it is active
+// and does not rest: updates (kSync) and readers (kSsp) wait for the pushes of awaited workers.
 class ConsistencyRule {
  public:
   // Throws UsageError for options that contradict each other or are out of range.
@@ -43,14 +43,14 @@ class ConsistencyRule {
                     std::uint64_t sequence) const noexcept;
   // Makes the worker inactive: no update and no worker waits for it.
   void leave(WorkerId worker, std::uint32_t incarnation);
-  // Called when the worker has nothing to push after `sequence` for now. Once push `sequence` has
-  // begun, no worker waits for the resting worker until wake(). Does nothing if the worker has
-  // already sent a later push.
+  // Makes the worker rest: once push `sequence` has begun, no other worker waits for this worker
+  // until wake(). Called when the worker has nothing to push after `sequence` for now. Does nothing
+  // if the worker has already sent a later push.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept;
   // Ends a worker's rest. If the worker's clock is behind `slowest`, the slowest clock of the other
-  // workers, its clock moves up to `slowest`. So the other workers need not wait until this worker
-  // catches up, and this worker may not get ahead of them because it rested.
+  // workers, moves the worker's clock up to `slowest`. So the other workers need not wait until
+  // this worker catches up, and this worker may not get ahead of them because it rested.
   void wake(WorkerId worker, std::optional<std::int64_t> slowest);
   bool takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept;
 
@@ -60,8 +60,8 @@ class ConsistencyRule {
   // Returns the sequence of the last accepted push of the worker's newest incarnation; 0 for an
   // unknown worker.
   std::uint64_t accepted(WorkerId worker) const noexcept;
-  // Moves the worker's clock to this push. Called when the update with this push begins, or when
-  // the push is dropped.
+  // Moves the clock of the push's worker to this push. Called when the update with this push
+  // begins, or when the push is dropped.
   void advance(const PushId& id);
 
   // Returns whether the values include all of the worker's own pushes up to `sequence`
@@ -105,7 +105,8 @@ class ConsistencyRule {
   // earlier pushes any more. Pushes up to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
-  std::vector<WorkerClock> clocks() const;  // by worker, ascending
+  std::vector<WorkerClock> clocks()
+      const;  // the clocks of all known workers, by ascending worker number
   // Returns the clocks of the workers that have joined since restore().
   std::vector<WorkerClock> joined_clocks() const;
   // Forgets all known workers. Then makes the workers of these clocks known, as inactive workers.

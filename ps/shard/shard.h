@@ -67,23 +67,25 @@ class Shard {
   // that incarnation are refused. Work on any bucket may become due; claim() returns it.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::span<const BucketId> ahead = {});
-  // Called when the worker has finished or failed. Other workers no longer wait for it, and its
-  // further requests are refused. Its waiting pushes will still be applied; its waiting reads are
-  // dropped. Returns the sequence of the worker's last push that any bucket has accepted. Does
-  // nothing else for an unknown worker or an earlier incarnation.
+  // Makes the worker inactive, because it has finished or failed: other workers no longer wait for
+  // it, and its further requests are refused. Its waiting pushes will still be applied; its waiting
+  // reads are dropped. Returns the sequence of the worker's last push that any bucket has accepted.
+  // Does nothing else for an unknown worker or an earlier incarnation.
   std::uint64_t leave(WorkerId worker, std::uint32_t incarnation);
-  // Called when the worker has nothing to push after `sequence` for now. Other workers do not wait
-  // for it until its next push; then its clock moves up to the clock of the slowest worker. Does
-  // nothing for an unknown worker or an earlier incarnation.
+  // Makes the worker rest, because it has nothing to push after `sequence` for now. Other workers
+  // do not wait for the resting worker. The worker's next push ends the rest, and moves the
+  // worker's clock up to the clock of the slowest other worker. Does nothing for an unknown worker
+  // or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
   // Accepts a push. Returns false, and changes nothing, for an inactive worker or an old
-  // incarnation. Otherwise events follow; the events of a duplicate are kDropped, then kAnswered.
-  // Throws ShapeError for a gradient or memory of a wrong length, and for bytes that are invalid
-  // for their codec. Throws InternalError for an unknown bucket.
+  // incarnation. Otherwise events report what happens to the push (ShardEvent); the events of a
+  // duplicate are kDropped, then kAnswered. Throws ShapeError for a gradient or memory of a wrong
+  // length, and for bytes that are invalid for their codec. Throws InternalError for an unknown
+  // bucket.
   bool push(const PushRequest& request);
-  // Requests the values. They are copied once the consistency rule lets this worker read. Returns
-  // false, and throws, in the same cases as push().
+  // Requests a bucket's values. They are copied once the consistency rule lets this worker read.
+  // Returns false, and throws, in the same cases as push().
   bool read(const ReadRequest& request);
   // Returns a view of a bucket's values in the shard's own memory. The caller must make sure that
   // no thread writes the values: it is the only user of the shard, or it reads between the end of a
@@ -109,11 +111,11 @@ class Shard {
   // that do all work in one thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
-  // The first of the two steps of a snapshot that is consistent over several shards;
-  // begin_snapshot() is the second. `number` is the snapshot's number, from 1. After freeze(),
-  // pushes that have not begun wait. Returns the clocks of the workers that have joined since
-  // restore(); if the buckets have different clocks of a worker, the highest.
-  // The snapshot has no push of a worker that joins after freeze(), even if other shards have such
+  // Stops new updates for a snapshot that is consistent over several shards. This is the first of
+  // the snapshot's two steps; begin_snapshot() is the second. `number` is the snapshot's number,
+  // from 1. After freeze(), pushes that have not begun wait. Returns the clocks of the workers that
+  // have joined since restore(); if the buckets have different clocks of a worker, the highest. The
+  // snapshot has no push of a worker that joins after freeze(), even if other shards have such
   // pushes. Server 0 relies on this when it counts the batches in its copy.
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,

@@ -16,7 +16,7 @@
 
 namespace syncopate::ps {
 
-// ShardMemory is thread-safe for calls on different elements.
+// The values and slots of a shard. Thread-safe for calls on different elements.
 class ShardMemory {
  public:
   // `values`: [elements of all buckets] f32, in the order of the arena. Slots begin as zeros.

@@ -61,8 +61,8 @@ struct BucketTask {
   SnapshotOrder snapshot;
 };
 
-// Used by one thread at a time, except that threads which work on a part of the task may read
-// task() at any time.
+// The state of one bucket. Used by one thread at a time, except that threads which work on a part
+// of the task may read task() at any time.
 class SharedBucket {
  public:
   // The bucket adds the staleness of every applied push to `staleness`, which must outlive the
@@ -95,20 +95,22 @@ class SharedBucket {
     std::int64_t end = 0;
   };
   std::optional<Part> claim(std::int64_t most_elements);
-  // Returns whether this part of the task is under way and has been claimed.
+  // Returns whether the task with the number `task` is under way and this part of it has been
+  // claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
-  // Called when a part is done. After the task's last part the function appends the events to
+  // Records that a part is done. After the task's last part, also appends the task's events to
   // `events` and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // A snapshot calls hold(), limit() and begin_snapshot(), in this order; thaw() withdraws the
-  // snapshot. After hold() no push to the bucket begins.
+  // Holds the bucket for the snapshot with this number: no push to the bucket begins any more. A
+  // snapshot calls hold(), limit() and begin_snapshot(), in this order; thaw() withdraws the
+  // snapshot.
   void hold(std::uint64_t number);
   std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
   std::vector<WorkerClock> joined_clocks() const { return rule_.joined_clocks(); }
-  // After limit() only pushes up to these clocks begin.
+  // Lets pushes up to these clocks begin, and no others.
   void limit(std::span<const WorkerClock> clocks);
-  // After begin_snapshot() the bucket is copied once all pushes up to `clocks` have been applied.
+  // Orders a copy of the bucket, which is made once all pushes up to `clocks` have been applied.
   // Does nothing unless the bucket is held for this snapshot.
   void begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order);
   void thaw();

@@ -14,8 +14,8 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Keeps a worker's statistics only until those of all workers with
-// lower numbers have arrived.
+// The sum of the workers' statistics in the current round. Keeps a worker's statistics only until
+// the statistics of all workers with lower numbers have arrived. Used by one thread at a time.
 class StatisticsSum {
  public:
   explicit StatisticsSum(int workers) : workers_(workers) {}

@@ -23,13 +23,13 @@ struct Destination {
   std::span<float> read_copy{};  // memory for a second copy, for delay compensation; may be empty
 };
 
-// Used by one thread at a time.
+// The waiting reads of one bucket. Used by one thread at a time.
 class WaitingReads {
  public:
   // Adds a read, which waits until the values include the worker's pushes up to `after`.
   void add(const Destination& read, std::uint64_t after);
-  // Called when the rule has advanced the worker's clock. take_due() then checks this worker's
-  // reads again.
+  // Makes the next take_due() check this worker's reads again. Called when the rule has advanced
+  // the worker's clock.
   void on_advanced(WorkerId worker);
   // Removes the reads that the rule allows now, and appends them to `due` in order of arrival.
   void take_due(const ConsistencyRule& rule, std::vector<Destination>& due);

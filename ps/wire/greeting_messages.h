@@ -31,9 +31,9 @@ class GreetingAnswers {
   // choose it. The descriptor alone is not enough either: a late message of a closed connection may
   // arrive after messages of a new connection with the same descriptor.
   GreetingStep take(Received& message, int connection);
-  // Called when a connection with this descriptor has opened, before its messages are passed to
-  // take(). Forgets the earlier connections with this descriptor. They are not forgotten when they
-  // close, because their last messages may still arrive.
+  // Forgets the earlier connections with this descriptor. Called when a new connection with this
+  // descriptor has opened, before its messages are passed to take(). Connections are not forgotten
+  // when they close, because their last messages may still arrive.
   void on_opened(int connection);
   // Returns the answer to a message of another protocol version, as a Refused message of that
   // version; nullopt if the bytes are not a message of any version. All versions have the same
@@ -56,8 +56,8 @@ class GreetingCalls {
 
   // Returns the first message of a new connection.
   Envelope begin();
-  // Called when the connection has ended. Returns whether the listener had sent its challenge; logs
-  // a missing challenge once.
+  // Ends the greeting of the present connection. Returns whether the listener had sent its
+  // challenge; logs the first missing challenge. Called when the connection has ended.
   bool end();
 
   bool is_challenged() const noexcept { return caller_ && caller_->is_challenged(); }
@@ -66,13 +66,13 @@ class GreetingCalls {
   // none, the last one.
   bool lacks_challenge() const noexcept { return lacks_challenge_; }
 
-  // Returns the message, with a seal if it is a greeting. Until the challenge has come, the message
-  // is stored and nullopt is returned.
+  // Returns the message to send; adds a seal if the message is a greeting. Until the challenge has
+  // come, stores the message and returns nullopt.
   std::optional<Envelope> seal(Envelope message);
   // Seals and returns the messages that seal() stored. Called once the challenge has come.
   std::vector<Envelope> take_kept();
-  // Handles a message of the listener. Turns a message with a wrong proof into a Refused message
-  // for the owner of the socket.
+  // Handles a message that the listener has sent. Turns a message with a wrong proof into a Refused
+  // message for the owner of the socket.
   GreetingStep take(Received& message);
 
  private:
@@ -80,7 +80,7 @@ class GreetingCalls {
 
   const std::string nonce_;
   const std::string target_;
-  std::optional<GreetingCaller> caller_;  // of the present connection
+  std::optional<GreetingCaller> caller_;  // the greeting of the present connection
   std::vector<Envelope> kept_;
   bool is_proven_ = false;  // the listener has proven that it knows the nonce
   bool lacks_challenge_ = false;

@@ -24,9 +24,9 @@
 
 namespace syncopate::ps::wire {
 
-// Has the functions of Socket, for use by one thread, the owner. The owner calls one of them at
-// least a few times per second. If the owner calls none for kOwnerTimeout, no heartbeats are sent
-// until the next call. So the peers notice if a task's control thread hangs, for example in a
+// A Socket that also sends heartbeats. One thread, the owner, calls its functions, at least one of
+// them a few times per second. If the owner calls no function for kOwnerTimeout, no heartbeats are
+// sent until the next call. So the peers notice if a task's control thread hangs, for example in a
 // network file system without a server.
 //
 // The owner and the heartbeat thread use the same ZeroMQ socket under a mutex. If only the
@@ -35,8 +35,8 @@ namespace syncopate::ps::wire {
 // full fence between them.
 class HeartbeatSocket {
  public:
-  // Sends a heartbeat with the value of `step` once per `interval`. `step` must outlive this
-  // object.
+  // Starts the heartbeat thread, which sends every watched peer a heartbeat with the value of
+  // `step` once per `interval`. `step` must outlive this object.
   HeartbeatSocket(std::unique_ptr<Socket> socket, std::chrono::nanoseconds interval,
                   const std::atomic<std::int64_t>& step,
                   std::chrono::nanoseconds owner_timeout = kOwnerTimeout);
@@ -63,8 +63,9 @@ class HeartbeatSocket {
   // routing id, "" for the only peer of a DEALER. `process` is the process_name() of the peer.
   void watch(const std::string& peer, std::chrono::nanoseconds timeout, const std::string& process);
   void forget(const std::string& peer);
-  // Returns the watched peers that are lost. A lost peer is included once receive() has returned
-  // all messages of the peer. If a later message of the peer arrives, it is not included any more.
+  // Returns the watched peers that are lost, by routing id. A lost peer is included once receive()
+  // has returned all messages of the peer. If a later message of the peer arrives, the peer is not
+  // included any more.
   std::map<std::string, LostPeer> lost() const;
   // Returns the step of the peer's last heartbeat.
   std::int64_t step(const std::string& peer) const;
@@ -112,11 +113,12 @@ class HeartbeatSocket {
   ObserverClock observer_;  // measures delays of the heartbeat thread
   std::map<std::string, Watched> watched_;
   std::map<std::string, LostPeer> lost_;
-  std::deque<Received> received_;          // messages that the heartbeat thread has read
-  mutable bool has_owner_called_ = false;  // since the heartbeat thread last checked
-  PeerSilence owner_;                      // watches the owner; the owner's calls count as messages
+  std::deque<Received> received_;  // messages that the heartbeat thread has read
+  mutable bool has_owner_called_ =
+      false;           // whether the owner has called since the heartbeat thread last checked
+  PeerSilence owner_;  // watches the owner; the owner's calls count as messages
   bool is_owner_lost_ = false;
-  std::exception_ptr failure_;  // of the heartbeat thread
+  std::exception_ptr failure_;  // the exception that ended the heartbeat thread
 
   std::jthread thread_;  // declared last: it uses the other members
 };

@@ -22,9 +22,9 @@ enum class LinkChange : std::uint8_t {
 };
 
 // Reads ZeroMQ's monitor of a socket. This class does not use cppzmq's monitor_t, because monitor_t
-// reads events from a socket that it does not expose. Access to this socket is needed to remove the
-// limit of its queue, and to wait for its descriptor. Used by the socket's thread only; the socket
-// must outlive the monitor.
+// hides the socket from which it reads events. LinkMonitor needs this socket to remove the limit of
+// the socket's queue, and to wait for the socket's descriptor. Used by the socket's thread only;
+// the socket must outlive the monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.
@@ -40,7 +40,9 @@ class LinkMonitor {
   // Returns the next change of a connection, if there is one. Sets the congestion control of a
   // connection within this machine to reno when the connection opens.
   std::optional<Change> next();
-  // The descriptor is edge-triggered like ZMQ_FD: before waiting for it, call next() until empty.
+  // Returns a descriptor for poll(2) that becomes readable when next() may have a change. The
+  // descriptor is edge-triggered like ZMQ_FD: before waiting for it, call next() until it returns
+  // nullopt.
   int descriptor() const;
 
  private:

@@ -22,8 +22,8 @@ inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
 // SnapshotDone and Assignment (staleness counts).
 inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
-// The snapshot number of a ReadSnapshot message that asks for the current values. The worker may
-// send it only while no update is under way.
+// The snapshot number with which a ReadSnapshot message asks for the current values. A worker may
+// send such a message only while no update is under way.
 inline constexpr std::uint64_t kLiveSnapshot = 0;
 
 // Returns a message of this protocol version with the given body. BodyT is the type of a message

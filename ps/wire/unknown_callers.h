@@ -15,7 +15,8 @@
 namespace syncopate::ps::wire {
 
 struct CallerLimits {
-  std::size_t most = 256;  // number of unknown callers at a time; the oldest are closed first
+  std::size_t most =
+      256;  // the most unknown callers at a time; beyond this number the oldest are closed
   // The greeting must arrive within this time.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
   // The most bytes that a caller may send before its greeting is complete; a greeting has up to 1
@@ -23,22 +24,24 @@ struct CallerLimits {
   std::uint64_t most_bytes = 17U << 16U;
 };
 
-// Used by the thread of the ZeroMQ socket only. A connection is named by its descriptor, which
-// ZeroMQ owns. If ZeroMQ closes the descriptor at the same moment and reuses its number for a new
-// connection, this class closes the new connection by mistake; its caller then connects again.
+// The connections without a greeting of one listening socket. Used by the socket's thread only. A
+// connection is named by its descriptor, which ZeroMQ owns. ZeroMQ may close a descriptor and reuse
+// its number for a new connection just when this class closes the old connection. Then this class
+// closes the new connection by mistake, and the new caller connects again.
 class UnknownCallers {
  public:
   explicit UnknownCallers(const CallerLimits& limits) : limits_(limits) {}
 
   void on_opened(int descriptor);
   void on_closed(int descriptor);
-  // Called for each greeting of this job that arrives over a connection, after all earlier openings
-  // and closings were reported. The connection is then known. Does nothing if the connection has
-  // closed in the meantime.
+  // Makes the connection known, so that it is not closed any more. Called for each greeting of this
+  // job that arrives over the connection, after all earlier openings and closings were reported.
+  // Does nothing if the connection has closed in the meantime.
   void accept(int descriptor);
 
   // Closes the connections that exceed the limits, if 10 ms have passed since the last check.
-  // Before the call, the openings and closings that ZeroMQ has reported must have been passed on.
+  // Before the call, all openings and closings that ZeroMQ has reported must have been passed to
+  // on_opened() and on_closed().
   void close_overdue();
   // Returns the time until close_overdue() must be called again; nullopt if there are no unknown
   // callers.

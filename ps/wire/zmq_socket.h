@@ -47,7 +47,7 @@ inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
 // If there is a nonce, kConnected is reported once the other end has sent its challenge.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 
-// A Socket is used by one thread only.
+// A ZeroMQ socket, ROUTER or DEALER. Used by one thread only.
 class Socket {
  public:
   // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY set; port 0 lets the system choose
@@ -90,8 +90,8 @@ class Socket {
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   // For a DEALER with a nonce: returns whether the other end sent no challenge over the present
-  // connection or, if there is none, the last one. The other end may then be another version of
-  // this program.
+  // connection or, if there is no connection, over the last one. The other end may then be another
+  // version of this program.
   bool lacks_challenge() const noexcept;
   std::int64_t foreign_messages() const noexcept;
 

@@ -61,12 +61,13 @@ struct Refusal {
   bool is_usage_error = true;  // the receiver throws UsageError if true, PeerError if false
 };
 
-// Each decode function throws PeerError for a frame of another type.
+// Convert the messages to frames and back. Each decode function throws PeerError for a frame of
+// another type.
 Frame encode(const Hello& hello);
 Frame encode(const Welcome& welcome);
 Frame encode(const Roster& roster);
 Frame encode(const Refusal& refusal);
-Hello decode_hello(const Frame& frame);  // without the nonce
+Hello decode_hello(const Frame& frame);  // leaves Hello::nonce empty, because it is never sent
 Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);

@@ -58,8 +58,8 @@ struct MembershipOptions {
 // leave().
 class Membership {
  public:
-  // If this task has not called leave(), the other tasks treat the destruction as a failure of this
-  // task.
+  // Closes the connections to the other tasks. If this task has not called leave(), the other tasks
+  // treat the destruction as a failure of this task.
   virtual ~Membership() = default;
 
   virtual int index() const noexcept = 0;

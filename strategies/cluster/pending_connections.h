@@ -24,15 +24,14 @@ class PendingConnections {
   // answer.
   struct Arrival {
     Connection connection;
-    Frame frame;  // without the seal
+    Frame frame;  // the greeting, without its seal
     bool is_of_job = false;
   };
 
-  // `nonce` is the nonce of the job. A connection must send a call and then a greeting of at most
-  // max_message_bytes bytes, with at most greeting_timeout between them. Otherwise the connection
-  // is closed with a warning. If there is no room for new connections, connections without a
-  // complete greeting are closed after silence_timeout, since a task greets as soon as it has
-  // connected.
+  // `nonce` is the nonce of the job. A connection must send a call, and within greeting_timeout
+  // after the call a greeting of at most max_message_bytes bytes. Otherwise the connection is
+  // closed with a warning. If there is no room for new connections, connections without a complete
+  // greeting are closed after silence_timeout, since a task greets as soon as it has connected.
   PendingConnections(Listener listener, std::string nonce, std::uint32_t max_message_bytes,
                      std::chrono::milliseconds silence_timeout = std::chrono::seconds(1),
                      std::chrono::milliseconds greeting_timeout = std::chrono::seconds(10));

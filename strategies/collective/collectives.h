@@ -1,4 +1,4 @@
-// The table behind --collective, and the functions that make the ranks of one task.
+// The table behind --collective, and the functions that make the collectives of a task's replicas.
 #pragma once
 
 #include <array>

@@ -24,8 +24,9 @@ struct MpiCalls {
   void (*error_text)(int code, char* text, int size);
   void (*library_version)(char* text, int size);
   int (*broadcast)(char* bytes, int size);  // from rank 0; blocks
-  // The first two functions create and free a communicator of all ranks. The next two create and
-  // free a reduction, which adds 16-bit elements with the function `add`.
+  // make_communicator() and free_communicator() create and free a communicator of all ranks.
+  // make_sum() and free_sum() create and free a reduction, which adds 16-bit elements with the
+  // function `add`.
   int (*make_communicator)(Handle* communicator);
   void (*free_communicator)(Handle communicator);
   int (*make_sum)(void (*add)(void* addend, void* into, int count), Handle* sum);

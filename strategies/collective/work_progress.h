@@ -87,7 +87,8 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Adds its own lifetime to the exposed time, the time that the caller waits for communication.
+  // Measures a wait: adds the lifetime of the Exposed object to the exposed time, which is the time
+  // that the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}
@@ -100,8 +101,8 @@ class Stopwatch {
     Clock::time_point begun_;
   };
 
-  // Measures a blocking operation. Adds its own lifetime to the exposed time and, unless an
-  // all-reduce is in progress, to the time of communication.
+  // Measures a blocking operation: adds the lifetime of the Blocking object to the exposed time
+  // and, unless an all-reduce is in progress, to the time of communication.
   class Blocking {
    public:
     explicit Blocking(Stopwatch& watch)
@@ -120,9 +121,9 @@ class Stopwatch {
     bool begins_;
   };
 
-  // begin() must be called for every operation. It starts to measure the time of communication,
-  // unless another operation is in progress. end() must be called when the last operation in
-  // progress has ended.
+  // Measure the time of communication. begin() must be called for every operation; it starts a
+  // measurement unless another operation is in progress. end() ends the measurement, and must be
+  // called when the last operation in progress has ended.
   void begin() {
     if (under_way_) return;
     under_way_ = true;

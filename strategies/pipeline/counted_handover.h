@@ -19,7 +19,7 @@ namespace syncopate {
 
 // What ends a wait for another task. The referenced objects must outlive the hand-overs.
 struct WaitRules {
-  const AbortReason& abort;  // set with the reason when the job ends
+  const AbortReason& abort;  // set when the job ends, with the reason
   const Membership& membership;
   std::chrono::nanoseconds timeout;
 };

@@ -40,7 +40,7 @@ class Handover {
   // Returns the tensor of a micro-batch with `samples` samples. The receiver may read the tensor
   // after receive() has returned, until the micro-batch's backward pass has ended.
   virtual Tensor memory(int micro_batch, std::int64_t samples) const = 0;
-  // Starts a step. Both sides call it, while neither side sends or receives.
+  // Starts a step. Both sides call begin_step(), while neither side sends or receives.
   virtual void begin_step() = 0;
   // Hands over the tensor of `micro_batch`, which must have been computed before the call. Calls
   // are in the order of micro-batches. Throws PeerError.

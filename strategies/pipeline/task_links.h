@@ -41,7 +41,7 @@ class TaskLinks {
   bool connect_by_memory(std::int64_t samples, StageLinks& links);
   void connect_by_tcp(std::int64_t samples, StageLinks& links);
   Shape shape_behind(int stage, std::int64_t samples) const;
-  int in_flight_behind(int stage) const;  // micro-batches
+  int in_flight_behind(int stage) const;  // number of micro-batches in flight behind this stage
   HandoverNames names(int peer, const char* what) const;
   WaitRules rules() const;
 
