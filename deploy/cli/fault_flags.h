@@ -10,9 +10,9 @@ namespace syncopate {
 // if the strategy, the collective or the transport has no link that can be slowed.
 void check_link(const FlagSet& flags, StrategyOptions& options);
 
-// Completes options.loop.service_time and first_worker. options.cluster must be set before. Throws
-// UsageError if a flag names a worker that the job does not have. If the number of workers follows
-// from the visible GPUs, find_devices() makes this check later.
+// Sets options.loop.first_worker and the seed of options.loop.service_time. options.cluster must be
+// set before. Throws UsageError if --slow or --pause names a worker that the job does not have. If
+// the number of workers follows from the visible GPUs, find_devices() checks these flags later.
 void check_compute_delays(TrainOptions& options);
 
 }  // namespace syncopate

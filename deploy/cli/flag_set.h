@@ -23,12 +23,12 @@ struct RestFlag {
   std::string instead{};
 };
 
-// The flags of one command. The targets of the flags must outlive the calls of parse(). One thread
-// only.
+// Declares the flags of one command and parses arguments. The targets of the flags must outlive the
+// calls of parse(). One thread only.
 class FlagSet {
  public:
-  // command: the full name, such as "syncopate train". summary: what the command does. footer: the
-  // text at the end of --help.
+  // Makes a set without flags. command: the full name, such as "syncopate train". summary: what the
+  // command does, for --help. footer: the text at the end of --help.
   FlagSet(std::string command, std::string summary, std::string footer = "");
 
   // Sets the heading in --help for the flags that are added next.

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// A file with one or more samples for a network. One thread only.
+// Reads the samples of one file, for which a network predicts. One thread only.
 class PredictionInput {
  public:
   virtual ~PredictionInput() = default;

@@ -54,7 +54,7 @@ struct LaunchOutput {
 // such as "[worker 0] step 20". One thread only.
 class RoleOutput {
  public:
-  // `pipe` is the non-blocking read end of the role's output.
+  // pipe: the read end of the role's output; must be non-blocking. write: gets the lines.
   RoleOutput(FileDescriptor pipe, std::string_view role_name, WriteLines write)
       : pipe_(std::move(pipe)), lines_(role_name), write_(std::move(write)) {}
 
@@ -74,13 +74,13 @@ class RoleOutput {
   WriteLines write_;
 };
 
-// A role and its current process. One thread only, and the launcher may have no other thread,
-// because the class forks.
+// Starts, restarts and observes the process of one role. One thread only, and the launcher may have
+// no other thread, because the class forks.
 class LaunchedRole {
  public:
-  // Starts the role's process, unless the role is a late worker. restarts: how often the role has
-  // been started again so far. signal_mask: the signal mask of the process; must outlive this
-  // object. Throws FileError if the process cannot be started.
+  // Starts the role's process. For a late worker only plans the start, see start_time(). restarts:
+  // how often the role has been started again so far. signal_mask: the signal mask of the process;
+  // must outlive this object. Throws FileError if the process cannot be started.
   LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
 
   const std::string& name() const noexcept { return command_.name; }
@@ -110,9 +110,9 @@ class LaunchedRole {
   // Waits until the role's process has ended, and writes the rest of its output.
   RoleEnding conclude();
   void restart_after(std::chrono::milliseconds back_off);
-  // Starts the role at its start time, for the first time or again, with the same command,
-  // variables and inherited descriptor. Throws FileError if the process cannot be started; the role
-  // has then ended.
+  // Starts the role's process, for the first time or again, with the same command, environment
+  // variables and inherited descriptor. Called at start_time(). Throws FileError if the process
+  // cannot be started; the role has then ended.
   void start();
   // Cancels a planned start and closes the descriptor that the next process of the role would
   // inherit. Called if the role will not be started again.

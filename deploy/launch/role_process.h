@@ -44,8 +44,8 @@ struct RoleEnding {
 // Returns how a process ended, such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
 std::string describe(const RoleEnding& ending);
 
-// The process of a role. One thread only, and the launcher may have no other thread, because the
-// class forks.
+// Starts, observes and signals the process of a role. One thread only, and the launcher may have no
+// other thread, because the class forks.
 class RoleProcess {
  public:
   // Starts the role's process in its own process group, so that Ctrl-C reaches it only once,

@@ -47,7 +47,8 @@ inline constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;
 // samples that is not fixed; nullopt if the shape is not known.
 using OnnxShapeOf = std::function<std::optional<Shape>(const std::string&)>;
 
-// All constants of one ONNX file, which must outlive this object. One thread only.
+// Holds all constants of one ONNX file, which must outlive this object, and computes new constants
+// from them. One thread only.
 class OnnxConstants {
  public:
   explicit OnnxConstants(const OnnxFile& file);

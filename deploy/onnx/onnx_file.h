@@ -14,7 +14,8 @@
 
 namespace syncopate {
 
-// An ONNX file. All functions throw FileError with the name of the file. One thread only.
+// Reads one ONNX file into memory and checks the tensors that are read. All functions throw
+// FileError with the name of the file. One thread only.
 class OnnxFile {
  public:
   // Parses the file from a stream of its bytes. Throws UsageError for an opset that is not between
@@ -35,8 +36,8 @@ class OnnxFile {
 
   // Returns the shape of a tensor. The number of elements is at most kMostTensorElements.
   Shape shape_of(const proto::onnx::TensorProto& tensor) const;
-  // Whether read_floats() can convert the elements, which are of a floating-point type.
-  // is_integer(): whether read_integers() can convert them.
+  // is_float() returns whether the tensor has a floating-point type that read_floats() can convert.
+  // is_integer() returns whether it has an integer type that read_integers() can convert.
   static bool is_float(const proto::onnx::TensorProto& tensor) noexcept {
     return is_float_type(tensor.data_type());
   }
@@ -49,7 +50,8 @@ class OnnxFile {
 
  private:
   void check_opset();
-  // Returns the bytes of a tensor's elements, after a check that their number fits the shape.
+  // Returns the bytes of a tensor's elements. size: the number of bytes that the tensor's shape and
+  // type require. Throws FileError if the tensor has another number of bytes.
   std::string bytes_of(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   std::string external_bytes(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
   template <typename Stored, typename Values>

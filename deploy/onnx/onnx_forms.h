@@ -50,8 +50,8 @@ struct OnnxValue {
 // Converts values to other forms by adding nodes to the graph. One thread only.
 class OnnxForms {
  public:
-  // batch: the fixed number of samples; -1 if it is not fixed. All arguments must outlive the
-  // object.
+  // batch: the number of samples that the file fixes; -1 if the file does not fix this number. All
+  // arguments must outlive the object.
   OnnxForms(const OnnxGraph& graph, GraphBuilder& build, std::int64_t batch)
       : graph_(graph), build_(build), batch_(batch) {}
 

@@ -12,7 +12,8 @@
 
 namespace syncopate {
 
-// The graph of one ONNX file, which must outlive this object. One thread only.
+// Finds the nodes that write and read each value of one ONNX file, which must outlive this object.
+// One thread only.
 class OnnxGraph {
  public:
   using Node = proto::onnx::NodeProto;

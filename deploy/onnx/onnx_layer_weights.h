@@ -14,10 +14,10 @@
 
 namespace syncopate {
 
-// The weights of all layers. A layer is identified by the name of its node in the graph. A tensor
-// may be the kernel of only one layer, because copies for several layers would be trained
-// separately. Several layers may use one tensor as their bias or norm, because exporters store
-// equal tensors once; each layer gets a copy. One thread only.
+// Finds and holds the weights of all layers. A layer is identified by the name of its node in the
+// graph. A tensor may be the kernel of only one layer, because copies for several layers would be
+// trained separately. Several layers may use one tensor as their bias or norm, because exporters
+// store equal tensors once; each layer gets a copy. One thread only.
 class OnnxLayerWeights {
  public:
   using Node = proto::onnx::NodeProto;
@@ -46,8 +46,8 @@ class OnnxLayerWeights {
   // UsageError if a weight is not constant, has another number of sides or another size, or was not
   // trained by the program that wrote the file.
   Kernel kernel(const Node& node, std::size_t rank);
-  // index: the index of the node's input that is the bias. If the node does not have this input, a
-  // bias is searched in an Add node that reads the layer's output.
+  // index: the index of the node's input that is the bias. If the node does not have this input,
+  // the function looks for the bias in an Add node that reads the layer's output.
   Bias bias(const Node& node, int index, std::int64_t channels, const std::string& layer);
   Norm norm(const Node& node, std::int64_t size);
   // Returns a bias of zeros for a layer that has none in the file.

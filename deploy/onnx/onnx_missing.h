@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// The refused nodes of one file. One thread only.
+// Collects the refused nodes of one file and throws the error for them. One thread only.
 class OnnxMissing {
  public:
   using Node = proto::onnx::NodeProto;

@@ -16,8 +16,8 @@
 
 namespace syncopate {
 
-// The state while a network is read. The function of an operator takes the values of its inputs
-// from here and stores the values of its outputs here.
+// The state while a network is read from an ONNX file. The function of an operator (OnnxRow::add)
+// takes the values of its inputs from here and stores the values of its outputs here.
 struct OnnxReading {
   using Node = proto::onnx::NodeProto;
 

@@ -21,7 +21,8 @@ enum class OnnxOrigin : std::uint8_t {
   kUnclear,    // computed by the exporter, in most cases by exchanging the axes of a parameter
 };
 
-// The origins of the tensors of one file, which must outlive this object. One thread only.
+// Determines the origin of each stored tensor of one ONNX file, which must outlive this object. One
+// thread only.
 class OnnxOrigins {
  public:
   explicit OnnxOrigins(const OnnxFile& file);

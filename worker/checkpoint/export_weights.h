@@ -12,16 +12,17 @@
 
 namespace syncopate {
 
-// The parameters and running statistics of a checkpoint, without the optimizer's slots: f32, with
-// PyTorch's names, shapes and order. If the checkpoint has a moving average of the parameters
-// (info.has_average), the parameters are this average.
+// Reads the parameters and running statistics of a checkpoint, but not the optimizer's slots.
+// Tensors are f32, with PyTorch's names, shapes and order. If the checkpoint has a moving average
+// of the parameters (info.has_average), the parameters are this average.
 class TrainedTensors {
  public:
   // Opens the checkpoint, and reads it as a whole to verify its checksum. Throws FileError if the
   // file is damaged or has the weights of another network than `graph`.
   TrainedTensors(const CheckpointInfo& info, const Graph& graph);
 
-  // Names and shapes of the parameters, followed by those of the state, in the order of the graph.
+  // Returns names and shapes of the parameters, and after them names and shapes of the state. Both
+  // have the order of the graph.
   const std::vector<TensorEntry>& entries() const noexcept { return entries_; }
   std::vector<float> read(std::size_t i) const;  // reads entry `i`; throws FileError
 

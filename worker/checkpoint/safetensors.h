@@ -51,9 +51,10 @@ inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 // Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // tensors: names and shapes in the order of the file; the constructor sets their offsets in the
-  // file. Throws UsageError if a running job writes the file. All functions of the writer throw
-  // FileError; then the temporary file is removed and `path` is unchanged.
+  // Creates the temporary file and writes its header. tensors: names and shapes in the order of the
+  // file; the constructor sets their members `begin` and `end`. Throws UsageError if a running job
+  // writes the file. All functions of the writer throw FileError; then the temporary file is
+  // removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                     std::vector<TensorEntry> tensors);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
@@ -80,8 +81,8 @@ class SafetensorsWriter {
   FileDescriptor lock_;  // holds the lock from the opening of the file until it is renamed
 };
 
-// Reads a file. The constructor checks that the tensors of the header fill the rest of the file
-// without gaps and overlaps. One thread only.
+// Reads a safetensors file. The constructor checks that the tensors of the header fill the rest of
+// the file without gaps and overlaps. One thread only.
 class SafetensorsReader {
  public:
   // Opens a file and checks its header. what: the noun for the file in messages. Throws FileError

@@ -38,7 +38,7 @@ std::filesystem::path index_beside(const std::filesystem::path& shard);
 // index would have. Returns "" for other files.
 std::filesystem::path index_of_shard(const std::filesystem::path& path);
 
-// One file of weights, or all shards of an index. One thread only.
+// Reads tensors from one file of weights, or from all shards of an index. One thread only.
 class StoredWeights {
  public:
   // Opens the file, or the index and its shards, and checks their headers. Throws UsageError if a

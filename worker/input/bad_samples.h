@@ -9,10 +9,10 @@
 
 namespace syncopate {
 
-// The bad samples of one data set. Thread-safe.
+// Logs the bad samples of one data set, and throws an error when there are too many. Thread-safe.
 class BadSamples {
  public:
-  // limit: the most samples that may be bad; above 0.
+  // limit: the largest number of samples that may be bad; above 0.
   explicit BadSamples(std::int64_t limit) : limit_(limit) {}
 
   std::int64_t limit() const noexcept { return limit_; }

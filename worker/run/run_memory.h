@@ -28,7 +28,7 @@ struct RunMemory {
 // the batch size per replica that the run uses.
 RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 
-// The memory, in bytes, that a run may take.
+// The memory of this host, in bytes, that limits a run.
 struct HostMemory {
   std::int64_t available = 0;  // memory that this process can get now
   // The memory of the host or the cgroup, which all tasks of this host share; 0: unknown. Memory in

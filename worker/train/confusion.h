@@ -20,13 +20,14 @@ struct ClassCounts {
   std::int64_t correct = 0;    // samples of the class that are predicted as the class
 
   ClassCounts& operator+=(const ClassCounts& other) noexcept;
-  // The fraction of `predicted` that is correct. This and the functions below return nullopt for 0
-  // / 0.
+  // Returns `correct` / `predicted`: the fraction of the samples predicted as this class that are
+  // of this class. precision(), recall() and iou() return nullopt for 0 / 0.
   std::optional<double> precision() const;
-  // The fraction of `samples` that is predicted correctly.
+  // Returns `correct` / `samples`: the fraction of the samples of this class that are predicted as
+  // this class.
   std::optional<double> recall() const;
-  // Intersection over union: `correct` divided by the number of samples that have the class or are
-  // predicted to have it.
+  // Returns the intersection over union: `correct` divided by the number of samples that have the
+  // class or are predicted to have it.
   std::optional<double> iou() const;
 };
 
@@ -34,7 +35,7 @@ struct ClassCounts {
 // occurs.
 std::optional<double> mean_iou(std::span<const ClassCounts> classes);
 
-// The counts of an evaluation. One thread only.
+// Counts how often each class is predicted as each class in an evaluation. One thread only.
 class ConfusionMatrix {
  public:
   explicit ConfusionMatrix(std::int64_t num_classes) : num_classes_(num_classes) {}

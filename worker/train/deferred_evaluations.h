@@ -77,7 +77,8 @@ struct DeferredEvaluationsOptions {
   bool is_of_run = false;
 };
 
-// The deferred evaluations of one worker. One thread only.
+// Stores the snapshots of one worker until training has ended, and then evaluates them. One thread
+// only.
 class DeferredEvaluations {
  public:
   // Checks that a file can be created in the folder, unless the folder belongs to the run; throws

@@ -55,7 +55,7 @@ struct EvaluationOptions {
   // Samples per batch. `train` and `evaluate` use the same number, so that both add losses in the
   // same order. For networks with large maps the number is smaller, see evaluation_batch().
   std::int64_t batch_size = 128;
-  int threads = 1;  // number of reader threads, unless they are tuned
+  int threads = 1;  // number of reader threads, unless this number is tuned
   Autotune autotune{};
   // True: a confusion matrix is counted even if there are more than kMostCountedClasses classes.
   bool counts_classes = false;
@@ -106,7 +106,7 @@ class PartialEvaluator {
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
                   std::optional<ConfusionMatrix> confusion = {});
 
-// Evaluates with all replicas of a synchronous strategy.
+// Evaluates one data set with all replicas of a synchronous strategy.
 class Evaluator {
  public:
   // Makes an evaluator; all arguments must outlive it.

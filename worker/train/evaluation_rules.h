@@ -67,7 +67,7 @@ std::string to_text(const StopAt& rule);
 std::string to_text(const Patience& rule);
 std::string to_text(const ReduceOnPlateau& rule);
 
-// Applies the rules. One thread only.
+// Applies the evaluation rules of a run and holds their state. One thread only.
 class EvaluationRules {
  public:
   // state: from state() of an earlier process; empty for a new run. Throws FileError if another
@@ -90,7 +90,8 @@ class EvaluationRules {
   std::vector<double> state() const;
 
  private:
-  // The best value of a rule's metric so far, and the number of evaluations since the best value.
+  // Stores the best value of a rule's metric so far, and the number of evaluations since the best
+  // value.
   struct Tracker {
     // The Metric of the value `best`, as a number; -1: there is no value yet. take() discards
     // `best` if its rule has another metric.

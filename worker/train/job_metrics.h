@@ -30,9 +30,9 @@ struct JobMetricsOptions {
   LossKind loss = LossKind::kSoftmaxCrossEntropy;  // the network's loss
 };
 
-// The metrics that one worker writes. One worker at a time reports for the whole job. The metrics
-// are computed from differences between the JobStatus values that this worker receives. One thread
-// only.
+// Computes and writes the metrics of an asynchronous job in one worker. One worker at a time
+// reports for the whole job. The metrics are computed from differences between the JobStatus values
+// that this worker receives. One thread only.
 class JobMetrics {
  public:
   // Totals of this worker's own steps and times. JobMetrics uses only differences between totals.
@@ -47,16 +47,17 @@ class JobMetrics {
 
   // Starts the clock for all rates in this worker's lines.
   void begin(const JobStatus& status, const OwnTimes& own);
-  // Called after each step of this worker. Writes metrics and shows progress only if is_reporter,
-  // which means that this worker reports for the job now. A line of metrics is due when the job has
-  // passed a multiple of log_every_steps.
+  // Writes a line of metrics if one is due, and updates the progress line. Called after each step
+  // of this worker. is_reporter: whether this worker reports for the job now; if it does not,
+  // nothing is written or shown. A line of metrics is due when the job has passed a multiple of
+  // log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // Called when this worker begins to report for the job. Does nothing if begin() was called.
-  // Otherwise, for a worker that joined late or was restarted, writes the "begin" line, which says
-  // when this worker's clock began.
+  // Writes the "begin" line, with the time at which this worker's clock began, if this worker
+  // joined late or was restarted. Does nothing if begin() was called. Called when this worker
+  // begins to report for the job.
   void begin_as_reporter(const JobStatus& status);
-  // Called when the job has ended with `status`: writes the line of the last steps and stops the
-  // clock.
+  // Writes the line of the last steps and stops the clock. Called when the job has ended with
+  // `status`.
   void end(const JobStatus& status, const OwnTimes& own);
 
   // Returns the number of passes over the data set that the job has made so far.
@@ -92,11 +93,11 @@ class JobMetrics {
   MetricValue shown_metric_;
 };
 
-// The times of all synchronous workers, gathered once when training has ended. One thread only. The
-// strategy must outlive it.
+// Measures the times of this task's synchronous workers, and gathers the times of all workers when
+// training has ended. One thread only. The strategy must outlive this object.
 class WorkerTimes {
  public:
-  // The times count from the construction of this object.
+  // Starts to measure: all times count from the construction of this object.
   explicit WorkerTimes(Strategy& strategy);
 
   struct Totals {

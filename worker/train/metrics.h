@@ -46,7 +46,7 @@ struct StepMetrics {
   std::int64_t samples = 0;
   double seconds = 0.0;  // training time since training began
   double samples_per_second = 0.0;
-  double input_wait_fraction = 0.0;  // fraction of the time since the last line
+  double input_wait_fraction = 0.0;  // time waiting for input / all time, since the last line
   // Seconds per step on the first replica of this task, as means over the steps since the last
   // line. "Exposed" is time in which the replica waited for other replicas or added their
   // gradients. "Hidden" is communication time in which the replica computed.
@@ -143,7 +143,7 @@ struct Summary {
   // The fraction of time spent waiting for input, of the task that waits longest; in an
   // asynchronous job, of one worker.
   double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;  // fraction of the time in steps
+  double communication_exposed_fraction = 0.0;  // exposed communication / time in steps
   // For each pipeline stage: the fraction of step time spent waiting for other stages.
   std::vector<double> stage_idle_fractions = {};
   std::int64_t peak_memory_bytes = 0;

@@ -15,14 +15,14 @@
 
 namespace syncopate {
 
-// The event files of one writer in a folder. The folder is created with the first event. Each event
-// is written with one system call, so that TensorBoard can show a run while it trains, and a killed
-// run leaves only whole events. One thread only.
+// Writes the events of one writer to event files in a folder. The folder is created with the first
+// event. Each event is written with one system call, so that TensorBoard can show a run while it
+// trains, and a killed run leaves only whole events. One thread only.
 class EventFile {
  public:
-  // has_others: other writers may have files in the folder. TensorBoard reads files in the order of
-  // their names, which begin with a time, and does not return to an earlier file. This writer
-  // therefore begins a new file if another writer has a newer file than this writer.
+  // has_others: whether other writers may have files in the folder. TensorBoard reads files in the
+  // order of their names, which begin with a time, and does not return to an earlier file. This
+  // writer therefore begins a new file if another writer has a newer file than this writer.
   explicit EventFile(std::filesystem::path folder, bool has_others = false)
       : folder_(std::move(folder)), has_others_(has_others) {}
 

@@ -35,8 +35,8 @@ namespace syncopate {
 // When the evaluations of a run are made. The choice has no effect on synchronous replicas, because
 // they evaluate together and their training time excludes evaluations.
 enum class EvalWhen : std::uint8_t {
-  kDue,  // during training when they are due, by a worker that pauses its own training
-  kEnd,  // after training, from stored snapshots
+  kDue,  // when they are due, during training; the worker that evaluates does not train meanwhile
+  kEnd,  // after training has ended, on snapshots that were stored when evaluations were due
 };
 constexpr auto named_values(EvalWhen /*type*/) {
   return std::array{Named{"due", EvalWhen::kDue}, Named{"end", EvalWhen::kEnd}};
@@ -118,7 +118,7 @@ struct TrainOutcome {
   // NaN if there were none.
   double train_loss = 0.0;
   double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;  // fraction of `seconds`
+  double communication_exposed_fraction = 0.0;  // exposed communication / `seconds`
   // For each pipeline stage: the fraction of `seconds` spent waiting for other stages.
   std::vector<double> stage_idle_fractions;
   std::string weights_hash;  // FNV-1a of all values, hexadecimal

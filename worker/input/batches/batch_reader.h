@@ -20,9 +20,9 @@
 
 namespace syncopate {
 
-// The order of the samples of each epoch: a permutation that depends on (seed, epoch) only, or 0,
-// 1, 2, ... without shuffling. Stores the orders of the two latest epochs, because readers may be
-// in two epochs at the same time. Thread-safe.
+// Computes the order of the samples of each epoch: a permutation that depends on (seed, epoch)
+// only, or 0, 1, 2, ... without shuffling. Stores the orders of the two latest epochs, because
+// readers may be in two epochs at the same time. Thread-safe.
 class EpochOrder {
  public:
   // shuffle: false means the order 0, 1, 2, ... in every epoch. Throws UsageError for a shuffled

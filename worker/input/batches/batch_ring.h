@@ -76,7 +76,7 @@ class BatchRing {
     std::int64_t filled_with = -1;  // sequence of the batch in the slot
     std::exception_ptr error;
   };
-  // A batch that a reader fills.
+  // A batch that a reader is going to fill, and the slot for it.
   struct Claim {
     std::int64_t sequence = 0;
     std::size_t slot = 0;
@@ -84,7 +84,8 @@ class BatchRing {
 
   void start_readers(int readers);
   void read_batches(int reader, TraceThread* trace);
-  // Returns the next batch to fill; nullopt if the ring ends.
+  // Waits until reader number `reader` may fill a batch. Returns the next batch and a free slot;
+  // nullopt if the reader must end.
   std::optional<Claim> claim(int reader);
   void finish(const Claim& filled, std::exception_ptr error, double seconds);
   void apply_tuning(int readers);

@@ -65,7 +65,7 @@ struct InputCounters {
   int most_readers = 0;  // the most readers that a fixed prefetch allows; 0: prefetch is tuned
 };
 
-// A source of batches. One thread calls next().
+// Makes batches from the samples of a data set, without end. One thread calls next().
 class BatchSource {
  public:
   virtual ~BatchSource() = default;

@@ -26,7 +26,8 @@ struct Orientation {
   bool flip_columns = false;
   bool flip_rows = false;
 
-  // exif: the value of the EXIF orientation tag, from 1 to 8; other values are treated as 1.
+  // Returns the orientation for a value of the EXIF orientation tag, from 1 to 8. Other values are
+  // treated as 1.
   static Orientation from_exif(int exif) noexcept;
 
   // Returns the orientation that shows the mirror image, with left and right exchanged.

@@ -41,7 +41,8 @@ ResizeAxis make_resize_axis(const ResizeWindow& window, std::int64_t size);
 // Resizes one picture. The caller adds its rows from top to bottom. One thread only.
 class Resizer {
  public:
-  // out: [height, width, channels].
+  // columns, rows: the window of the picture that is resized. out: the memory of the result,
+  // [height, width, channels]; must outlive the object.
   Resizer(const ResizeWindow& columns, const ResizeWindow& rows, std::int64_t width,
           std::int64_t height, int channels, std::span<std::uint8_t> out);
 

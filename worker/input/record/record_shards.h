@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-// The records of one split. Thread-safe.
+// Reads the records of one split by number. Thread-safe.
 class RecordShards {
  public:
   // Opens the files and indexes them. Throws what RecordFile and index_records() throw.
@@ -27,7 +27,7 @@ class RecordShards {
   std::int64_t size_of(std::size_t file) const { return starts_[file + 1] - starts_[file]; }
   const RecordFile& file(std::size_t file) const { return *files_[file]; }
 
-  // The value of a record in the index.
+  // Returns the value that the index has for a record, see IndexedRecord::value.
   std::int64_t value(std::int64_t index) const { return at(index).indexed.value; }
   std::int64_t largest_value() const;  // -1 if all records are damaged or there are none
   // Returns the bytes of a record. Throws what RecordFile::read() throws.

@@ -10,8 +10,8 @@
 
 namespace syncopate {
 
-// Writes one file. The file gets its name when all records are written, so that a reader never sees
-// an incomplete file. Every function throws FileError. One thread only.
+// Writes one TFRecord file. The file gets its name when all records are written, so that a reader
+// never sees an incomplete file. Every function throws FileError. One thread only.
 class RecordWriter {
  public:
   explicit RecordWriter(std::filesystem::path path) : file_(std::move(path)) {}
