@@ -22,8 +22,9 @@ struct SharedTrainFlags {
   bool has(const std::string& flag) const;  // returns whether the user gave the flag
 };
 
-// Returns the flags of train for the list after `--`. The list also has the flags that compare sets
-// for each run itself; these are refused, and RestFlag::instead says what to type instead.
+// Returns the flags of train with which the words after `--` are parsed. Flags that compare sets
+// for each run itself are also returned, but are refused: RestFlag::instead says what to type
+// instead.
 std::vector<RestFlag> shared_rest_flags(SharedBy command);
 
 // Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that

@@ -70,7 +70,7 @@ struct PlanRow {
   Variant variant;
   TimingResult timing;
   double samples_per_second = 0.0;
-  double speed_up = 0.0;    // over one worker that never waits
+  double speed_up = 0.0;    // samples_per_second / those of one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
   std::optional<PlannedPipeline> pipeline{};  // the stages of --strategy pipeline

@@ -14,7 +14,7 @@ namespace syncopate::bench {
 // the answer.
 struct ServerCalibration {
   std::int64_t bytes = 0;       // bytes of a gradient for the server with the most values
-  double update_seconds = 0.0;  // median
+  double update_seconds = 0.0;  // median time of an update
   int pushes = 0;               // number of timed pushes
   double bytes_per_second() const noexcept {
     return update_seconds > 0.0 ? static_cast<double>(bytes) / update_seconds : 0.0;

@@ -24,7 +24,8 @@ namespace syncopate {
 struct CompileOptions {
   Mode mode = Mode::kTrain;
   std::int64_t batch_size = 1;
-  // False: no operations are fused. Tests compare fused groups with this.
+  // Whether operations are fused into groups. Tests set false to compare the results with and
+  // without fusion.
   bool fuse = true;
   // False: convolutions use the direct algorithm only, whatever the algorithm table says.
   bool winograd = true;
@@ -64,9 +65,10 @@ class Backend {
   virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
                                          StateBlock& state, const CompileOptions& options) = 0;
 
-  // Updates elements [range.begin, range.end) of the arena. The range may start or end inside a
-  // parameter. slots[i] is slot i of the optimizer, f32 [number of elements of the arena]. The
-  // caller increments the version numbers of the updated buckets.
+  // Applies the optimizer's update to elements [range.begin, range.end) of the arena, with the
+  // arena's gradients. The range may start or end inside a parameter. slots[i] is slot i of the
+  // optimizer, f32 [number of elements of the arena]. The caller increments the version numbers of
+  // the updated buckets.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
   // Scales all gradients of the step so that their L2 norm is at most max_norm. Called before the

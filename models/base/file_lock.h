@@ -36,7 +36,8 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path);
 // nothing for a pipe or a device; on a file system without locks, only logs a warning. flag: the
 // flag that names the file, such as "--metrics". path: the path for messages; for a lock file, this
 // may be the folder that the lock protects. Throws UsageError, naming the path and the run that
-// holds the claim, if the claim has not ended by then. Throws FileError if locking fails.
+// holds the claim, if the claim of the other run has not ended after this time. Throws FileError if
+// locking fails.
 void claim_file(const FileDescriptor& file, std::string_view flag,
                 const std::filesystem::path& path);
 // Claims a file as claim_file() does and removes its contents. Also throws FileError if the

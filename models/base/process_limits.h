@@ -35,29 +35,30 @@ std::string thread_advice(const std::filesystem::path& root = "/");
 // and what the limit on address space leaves. Very large when unknown.
 std::int64_t obtainable_memory(const std::filesystem::path& root = "/");
 
-// Finds out whether the kernel ended a child process for lack of memory. Made before a group of
-// children starts; the children are in the memory cgroup of this process. One thread only.
+// Finds out whether the kernel ended a child process for lack of memory. Must be constructed before
+// the children start. The children must be in the memory cgroup of this process. One thread only.
 class MemoryKills {
  public:
   // root: the root of the file system, for tests. interval: the time between two readings by
   // look().
   explicit MemoryKills(std::filesystem::path root = "/",
                        std::chrono::nanoseconds interval = std::chrono::seconds(5));
-  // Reads the kernel's count of kills, if next_look() has passed. Called regularly. A kill is
-  // recent until the second reading after it; an older kill may have ended another process of the
-  // cgroup.
+  // If next_look() has passed, reads the kernel's count of kills and sets next_look(). Called
+  // regularly. reason() attributes a kill to a child only until the count has been read twice after
+  // the kill, because an older kill has probably ended another process of the cgroup.
   void look();
   const Deadline& next_look() const noexcept { return next_look_; }
   // Called once for each child that was ended by SIGKILL. Returns text such as ", probably by the
   // kernel for want of memory (...)", to be appended to the message about the child. Returns ""
-  // unless there is a recent kill that has not yet explained the end of another child.
+  // unless there was a kill that is not too old (look()) and that reason() has not attributed to
+  // another child.
   std::string reason();
 
  private:
   std::filesystem::path root_;
   std::chrono::nanoseconds interval_;
   Deadline next_look_;
-  std::int64_t explained_;  // number of kills that are too old or have explained a child
+  std::int64_t explained_;  // number of kills that are too old or are attributed to a child
   std::int64_t seen_;       // number of kills at the last look()
 };
 

@@ -77,19 +77,19 @@ class Trace {
   // Writes the end of the file. No thread may record a span during or after this call.
   ~Trace();
 
-  // Returns the recorder of the thread with this id; it lives as long as the trace. A thread that
-  // takes over from an ended thread uses the same id and name.
+  // Returns the recorder of the thread with this id. The recorder lives as long as the Trace. A
+  // thread that takes over from an ended thread uses the same id and name.
   TraceThread& thread(int id, std::string_view name);
 
  private:
   friend class TraceThread;
 
   void write(TraceThread& thread);
-  // The following functions require the mutex.
+  // The caller of the following functions must hold mutex_.
   void append(std::string_view event);
   void append_name(std::string_view event, int id, std::string_view name);
   void append_records(TraceThread& thread);
-  // Writes the text to the file and clears it. Returns 0 or errno.
+  // Writes text_ to the file and clears text_. Returns 0, or the errno of a failed write.
   int write_text();
   void write_text_or_warn();
   std::int64_t microseconds(TraceThread::Clock::time_point time) const {

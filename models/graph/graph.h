@@ -40,7 +40,7 @@ struct Parameter {
   Init init = Init::kZeros;
   std::int64_t fan_in = 1;
   std::int64_t fan_out = 1;
-  bool decays = false;  // whether weight decay applies: convolution and dense weights
+  bool decays = false;  // whether weight decay applies; true for convolution and dense weights
 };
 
 // A state that is not trained: the running mean or variance of a batch norm, [C] f32.
@@ -63,8 +63,8 @@ struct InputOp {
   // Whether models compute the gradient of the loss with respect to this input. True if the input
   // is the output of an earlier pipeline stage; the dtype is then f32, the mean 0 and stddev 1.
   bool is_differentiated = false;
-  // Whether the program that made the network stores this map [H, W, 1] as [N, H, W], without the
-  // channel axis, such as rows of features.
+  // Whether the program that made the network stores a batch of this map [H, W, 1] as [N, H, W],
+  // without the channel axis. An example is a map in which each row is a vector of features.
   bool is_plane = false;
 
   float unit() const noexcept;  // u
@@ -333,7 +333,7 @@ class GraphBuilder {
                DenseOp operation = {});
   NodeId add(NodeId a, NodeId b);
   NodeId multiply(NodeId a, NodeId b);
-  NodeId concat(std::vector<NodeId> inputs);  // of two or more
+  NodeId concat(std::vector<NodeId> inputs);  // two or more inputs
   NodeId slice(NodeId x, int first, int count);
   NodeId shortcut(NodeId x, int stride, int out_channels);
   NodeId upsample2d(NodeId x, UpsampleOp operation = {});

@@ -12,7 +12,7 @@ namespace syncopate {
 // The properties of a data set that determine the input and the output of a network.
 struct NetworkInput {
   Shape sample_shape;  // the shape of a sample: [H, W, C] or [F]
-  int classes = 10;    // for targets of numbers: how many a target has
+  int classes = 10;    // number of classes; for targets of numbers, numbers per target
   InputOp input;
   // The shape of a sample's target: [] for a class, [H, W] for a class of each pixel, [K] for
   // numbers.

@@ -14,7 +14,7 @@ namespace syncopate {
 
 // A network's text. In the text of a checkpoint, `path` is empty and `data` is null.
 struct NetworkText {
-  const nlohmann::ordered_json* json = nullptr;  // not null for a reader
+  const nlohmann::ordered_json* json = nullptr;  // a NodeReader requires that it is not null
   std::string path;
   std::vector<int> lines;  // the line of each node, counted from 1
   const NetworkInput* data = nullptr;
@@ -37,7 +37,8 @@ class NodeReader {
   // operation of texts has this name. expected: what "op" should be, for the message if it is
   // missing.
   const OperationRow* read_op(const char* expected);
-  // Throws UsageError if the node has a field that is not in `fields` and that not all nodes have.
+  // Throws UsageError if the node has a field that is neither in `fields` nor one of "op", "name"
+  // and "inputs", which every node may have.
   void check_fields(std::span<const Field> fields) const;
   // Reads the fields of an operation into the variables to which `fields` points.
   void read_fields(std::span<const Field> fields) const;

@@ -23,8 +23,8 @@ namespace syncopate {
 // The largest number of channels in a network's text. Sizes in texts are bounded so that products
 // of sizes fit in 64 bits.
 inline constexpr std::int64_t kMostChannels = 1 << 24;
-inline constexpr std::int64_t kLargestSide = 1 << 16;  // of an input's height and width, in pixels
-// The largest window, stride and padding.
+inline constexpr std::int64_t kLargestSide = 1 << 16;  // largest height or width of an input
+// The upper limit of windows, strides and paddings in a network's text.
 inline constexpr std::int64_t kLargestWindow = 1 << 7;
 // If OperationRow::inputs has this value, the operation reads from 2 to kSeveralInputs inputs.
 inline constexpr std::size_t kSeveralInputs = 1000;
@@ -34,7 +34,7 @@ struct NodeDraft {
   Operation operation;
   std::string name;  // empty: none
   std::vector<NodeId> inputs;
-  Shape shape;       // of the output
+  Shape shape;       // shape of the output
   int channels = 0;  // size of the output's last axis
   Init init = Init::kGlorotUniform;
   // If the text has "classes" in place of a number of channels: the data that give the number.
@@ -73,7 +73,7 @@ struct PaddingField {  // one number, or [top, left, bottom, right]
 };
 struct ShapeField {
   Shape* value;
-  std::int64_t largest;  // of all axes except the last
+  std::int64_t largest;  // largest size of an axis, except the last axis
 };
 struct NumbersField {
   std::vector<float>* value;
@@ -108,8 +108,9 @@ struct OperationRow {
   std::string_view noun = {};       // the name in tables, such as "convolution"; empty: `name`
   std::size_t inputs = 1;           // number of values that the operation reads
   std::string_view why_named = {};  // why a node must have a name; empty: it may have none
-  // Returns the fields in the order of a text; a shape comes first. Empty: the operation does not
-  // occur in texts.
+  // Returns the fields that a node of this operation has in a text, in the order of the text; a
+  // shape comes first. The fields refer to the members of the NodeDraft. An empty function: the
+  // operation does not occur in texts.
   std::function<std::vector<Field>(NodeDraft&)> fields = {};
   std::function<NodeId(GraphBuilder&, NodeDraft&)> add = {};  // empty for losses
   // Returns the multiply-adds of a forward pass of one sample; null: the operation has none.

@@ -35,7 +35,7 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 // backward pass reads.
 struct GroupNeeds {
   std::size_t saved = 0;  // written by the forward pass, read by the backward pass
-  // Written by the forward pass for a batch norm that reads the output.
+  // Bytes of the sums that the forward pass computes for a batch norm that reads the output.
   std::size_t output_sums = 0;
   std::size_t forward_scratch = 0;   // used during the forward pass only
   std::size_t backward_scratch = 0;  // used during the backward pass only
@@ -60,15 +60,17 @@ struct GroupPlacement {
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
   std::vector<Offset> output_gradients;  // one gradient, or two if the group takes two
-  // Pairs of gradients of the group's output that come from different readers. Before the group's
-  // backward pass, the backend adds the second gradient of each pair to the first.
+  // Pairs of offsets of gradients of the group's output; each reader of the output computes one
+  // gradient. Before the group's backward pass, the backend adds the second gradient of each pair
+  // to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;
 };
 
 struct ProgramPlan {
   std::vector<GroupPlacement> groups;
   std::size_t total_bytes = 0;
-  // The offset of the loss's input. This memory is not reused before the end of the program.
+  // The offset of the input of the loss. The memory at this offset is not reused before the program
+  // ends.
   std::size_t logits = 0;
 };
 

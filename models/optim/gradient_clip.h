@@ -15,7 +15,7 @@ class NormSums {
   // multiple of 16.
   void add(std::span<const float> gradients) noexcept;
   double norm() const noexcept;
-  std::span<double> all() noexcept { return sums_; }  // to send them to another stage
+  std::span<double> all() noexcept { return sums_; }  // for sending the sums to another stage
 
  private:
   std::array<double, 16> sums_{};

@@ -18,8 +18,8 @@ namespace syncopate {
 
 struct OptimizerOptions {
   std::string name = "sgd";  // the name of a row of optimizers()
-  // Options are doubles because 1 - beta2, computed from 0.999 in f32, has a relative error of
-  // 5e-5.
+  // The constants are doubles, because 1 - beta2, computed from 0.999 in f32, has a relative error
+  // of 5e-5.
   double momentum = 0.9;  // for momentum: in [0, 1)
   bool nesterov = false;  // for momentum: Nesterov's form
   double beta1 = 0.9;     // for adam and adamw: in [0, 1)
@@ -80,12 +80,12 @@ void check_update_lengths(const Optimizer& optimizer, std::span<float> values,
                           std::span<const float> gradients,
                           std::span<const std::span<float>> slots);
 
-// Updates arena elements [range.begin, range.end), such as the part of a lane or a piece of a
-// shard. Updates one parameter at a time, because weight decay applies to some parameters only.
-// Padding is not changed. If ranges cover the arena exactly once, updating them in any order gives
-// the bits of one update of the whole arena. All spans are [range.end - range.begin] f32 and start
-// at arena element range.begin. Thread-safe for ranges that do not overlap. Throws ShapeError when
-// lengths differ.
+// Updates arena elements [range.begin, range.end), such as the part that belongs to one lane, or a
+// part of a shard. Updates one parameter at a time, because weight decay applies to some parameters
+// only. Padding is not changed. If ranges cover the arena exactly once, updating them in any order
+// gives the bits of one update of the whole arena. All spans are [range.end - range.begin] f32 and
+// start at arena element range.begin. Thread-safe for ranges that do not overlap. Throws ShapeError
+// when lengths differ.
 void update_range(const Optimizer& optimizer, const UpdateStep& step, const ArenaLayout& layout,
                   Bucket range, std::span<float> values, std::span<const float> gradients,
                   std::span<const std::span<float>> slots);

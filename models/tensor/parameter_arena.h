@@ -48,8 +48,8 @@ class ArenaLayout {
 };
 
 // Divides the arena into buckets of at least `bucket_bytes` bytes; the last bucket may be smaller.
-// Goes from the last parameter to the first and divides no parameter. A pure function of its
-// arguments.
+// Goes from the last parameter to the first, and puts each parameter into one bucket. A pure
+// function of its arguments.
 std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_bytes);
 
 // Values and gradients of all parameters of a replica. Not thread-safe: while a thread writes a

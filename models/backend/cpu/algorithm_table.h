@@ -25,7 +25,7 @@ struct ConvProblem {
   int kernel_w;
   int stride;
   Padding pad;
-  std::int64_t groups = 1;  // after joining (joined_groups.h)
+  std::int64_t groups = 1;  // number of groups, after joining (joined_groups.h)
 };
 
 // The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on
@@ -46,8 +46,8 @@ std::span<const AlgorithmRow> algorithm_table() noexcept;
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept;
 
 // Measures a convolution on one thread and returns the time in seconds of the fastest of `repeats`
-// executions. Returns infinity when oneDNN has no kernel for it. Throws DeviceError,
-// OutOfMemoryError.
+// executions. Returns infinity when oneDNN has no kernel for the convolution with this algorithm.
+// Throws DeviceError, OutOfMemoryError.
 double time_convolution(const ConvProblem& problem, ConvPass pass, ConvAlgorithm algorithm,
                         int repeats);
 

@@ -13,7 +13,7 @@ namespace syncopate {
 
 class CpuModel final : public Model {
  public:
-  // All objects given by reference must outlive the model.
+  // Compiles `graph` for the lanes. All objects given by reference must outlive the model.
   CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& arena, StateBlock& state,
            LanePool& lanes, const CpuKernels& kernels, const CompileOptions& options);
 
@@ -27,7 +27,7 @@ class CpuModel final : public Model {
   Tensor input_gradient() const override;
 
  private:
-  // The programs of all lanes for a batch of n samples.
+  // The programs of all lanes for batches of n samples.
   struct Plan {
     std::int64_t n = 0;
     int active_lanes = 0;  // lanes 0 to active_lanes - 1 have samples

@@ -98,15 +98,15 @@ class Group {
 };
 
 // The sums that lanes exchange in one pass of a batch norm. Forward and backward pass have separate
-// objects, so that a fast lane does not overwrite what another lane still reads.
+// objects, so that a fast lane does not overwrite sums that another lane still reads.
 struct BatchNormSums {
   BatchNormSums(int lanes, std::int64_t channels, StatisticsReducer* reducer);
 
   double* of_lane(int lane) {
     return slots.data() + static_cast<std::size_t>(lane) * static_cast<std::size_t>(width);
   }
-  // Returns the statistics summed over the lanes, in lane order, and over the replicas. The result
-  // is equal on every lane. Every lane calls total() after writing its own sums to of_lane(lane).
+  // Returns the sums of all lanes, added in lane order and then over the replicas. The result is
+  // equal on every lane. Every lane calls total() after writing its own sums to of_lane(lane).
   // Throws PeerError.
   std::span<const double> total(LanePool& lanes, int lane);
 
@@ -159,15 +159,15 @@ class PlainGroup : public Group {
   const FusedGroup& group() const { return group_; }
   const Node& node() const { return node_; }
   const GroupMemory& memory() const { return memory_; }
-  // x, y, dy and dx return the first or another input, the output, the gradient of the output and
-  // the gradient of an input, which may be null.
+  // x(k) returns input k, y() the output, dy() the first gradient of the output, and dx(k) the
+  // gradient of input k. dx(k) is null if this gradient is not computed.
   const float* x(std::size_t k = 0) const { return memory_.inputs[k]; }
   float* y() const { return memory_.output; }
   float* dy() const { return memory_.output_gradients[0]; }
   float* dx(std::size_t k = 0) const { return memory_.input_gradients[k]; }
   bool trains() const { return context_.mode == Mode::kTrain; }
-  // Return the values of the node's parameter k, and the address to which this lane writes its
-  // gradient.
+  // value(k) returns the values of the node's parameter k. gradient(k) returns the address to which
+  // this lane writes the gradient of parameter k.
   const float* value(std::size_t k) const { return values_[k]; }
   float* gradient(std::size_t k) const {
     const auto parameter = static_cast<std::size_t>(node_.parameters[k]);
@@ -178,11 +178,12 @@ class PlainGroup : public Group {
   const GroupContext context_;
   const FusedGroup& group_;
   const Node& node_;
-  std::vector<const float*> values_;  // of the parameters, at addresses that stay
+  std::vector<const float*> values_;  // values of the node's parameters
   GroupMemory memory_;
 };
 
-// A group of one kernel for each pass: forward(x, y, how...) and backward(dy, dx, how...).
+// A group that calls one kernel in each pass: forward_kernel(x, y, how...) and backward_kernel(dy,
+// dx, how...).
 template <typename... How>
 class KernelGroup final : public PlainGroup {
  public:

@@ -12,8 +12,9 @@ namespace syncopate {
 
 class LaneProgram {
  public:
-  // `batch_norms` has one entry per group, null for groups without batch norm. All arguments of the
-  // constructor must outlive the program. Throws DeviceError, ShapeError, OutOfMemoryError.
+  // Makes the groups and allocates their memory. batch_norms: one entry per group, null for groups
+  // without batch norm. All arguments of the constructor must outlive the program. Throws
+  // DeviceError, ShapeError, OutOfMemoryError.
   LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
               const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms);
 

@@ -20,15 +20,17 @@ struct OneDnn;  // defined in onednn.h
 
 class PackedWeights {
  public:
-  // onednn, graph and arena must outlive the PackedWeights.
+  // Makes an object without copies; request() adds copies. onednn, graph and arena must outlive the
+  // PackedWeights.
   PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
   ~PackedWeights();
 
   // Returns the memory of the copy of parameter `index`, a convolution weight, in `format`. Calls
-  // with equal `index` and `format` return the same memory. plain: the format of the weight in the
-  // arena or, if groups are joined, of the joined weight. Throws DeviceError.
+  // with equal `index` and `format` return the same memory. joined: how groups of the convolution
+  // are joined. plain: the format of the weight in the arena or, if groups are joined, of the
+  // joined weight. Throws DeviceError.
   float* request(int index, const JoinedGroups& joined, const dnnl_memory_desc_t& plain,
                  const dnnl_memory_desc_t& format);
 

@@ -14,8 +14,9 @@
 
 namespace syncopate {
 
-// Returns the copy of a convolution's weight in the oneDNN format `format`. PackedWeights keeps the
-// copy current.
+// Returns the address of the copy of a convolution's weight in the oneDNN format `format`.
+// PackedWeights keeps the copy current. parameter: the index of the weight in Graph::parameters.
+// joined: how groups of the convolution are joined.
 float* packed_weight(const GroupContext& context, int parameter, const JoinedGroups& joined,
                      const Convolution& convolution, const dnnl::memory::desc& format);
 
@@ -31,12 +32,12 @@ class WeightGradient {
   // format, the gradient with padded channels, the gradient with joined groups, the maps in plain
   // format if the kernel needs them, and oneDNN's scratchpad.
   std::size_t scratch_bytes() const;
-  // x: the convolution's input. dy: the gradient of the convolution's output. gradient: receives
-  // the weight gradient, [K, R, S, C / groups]. bias_gradient: receives the bias gradient, [K];
-  // null for a convolution without bias.
+  // Sets the memory that run() uses. x: the convolution's input. dy: the gradient of the
+  // convolution's output. gradient: receives the weight gradient, [K, R, S, C / groups].
+  // bias_gradient: receives the bias gradient, [K]; null for a convolution without bias.
   void bind(const dnnl::engine& engine, float* x, float* dy, float* gradient, float* bias_gradient,
             std::byte* scratch);
-  // Overwrites the gradients.
+  // Computes the weight gradient and the bias gradient, and overwrites the arrays given to bind().
   void run() const;
 
  private:

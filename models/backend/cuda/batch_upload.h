@@ -12,7 +12,7 @@
 
 namespace syncopate::cuda {
 
-// Copies one tensor of each batch. Used by one thread only.
+// Copies one tensor of each batch to the device. Used by one thread only.
 class BatchUpload {
  public:
   // most_bytes: the size in bytes of the largest batch.

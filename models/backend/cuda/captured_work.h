@@ -11,7 +11,8 @@
 
 namespace syncopate::cuda {
 
-// Work that is captured after its first runs. Used by one thread only.
+// Work that is started kernel by kernel in its first runs, and later as a captured CUDA graph. Used
+// by one thread only.
 class CapturedWork {
  public:
   // uncaptured_runs: the number of runs that are started kernel by kernel before the work is

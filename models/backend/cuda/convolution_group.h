@@ -55,8 +55,8 @@ class ConvolutionGroup : public PlainGroup {
     }
   }
 
-  // Applies the backward pass of the ReLU in place, and computes the gradient of the bias. Returns
-  // the gradient of the ReLU's input, which is the output of the convolution.
+  // Begins the backward pass: applies the backward pass of the ReLU in place, if there is a ReLU,
+  // and computes the gradient of the bias. Returns the gradient of the convolution's output.
   T* start_backward() {
     const GroupMemory& m = memory();
     T* const dy = static_cast<T*>(m.output_gradients[0]);
@@ -70,9 +70,9 @@ class ConvolutionGroup : public PlainGroup {
     return dy;
   }
 
-  // Computes the weight gradient; x and y are those of ConvArrays for kWeightGradient. In 16-bit
-  // precisions, the gradient is computed in scratch, and widen(gradient, dw) converts it to the f32
-  // gradient dw of the variables.
+  // Computes the weight gradient from x and y, which have the meaning of ConvArrays::x and
+  // ConvArrays::y in the pass kWeightGradient. In 16-bit precisions, the gradient is computed in
+  // scratch, and widen(gradient, dw) converts it to the f32 gradient dw of the variables.
   template <typename Widen>
   void compute_weight_gradient(void* x, void* y, Widen widen) {
     void* const scratch = memory().backward_scratch;

@@ -32,8 +32,9 @@ struct ReplicaHandles {
 
 class CudaModel final : public Model {
  public:
-  // The objects passed by reference must outlive the model. sums: adds gradients over the replicas
-  // on the device; null if there is one replica or if the host sums gradients.
+  // Compiles `graph` for the device of `handles`. The objects passed by reference must outlive the
+  // model. sums: adds gradients over the replicas on the device; null if there is one replica or if
+  // the host sums gradients.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
             BucketSums* sums, const CompileOptions& options);
@@ -59,10 +60,11 @@ class CudaModel final : public Model {
   bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Starts the backward pass. is_partial: true if accumulate() makes the pass; the gradients then
-  // stay on the device. Returns the buckets that the pass completes, in order.
+  // Starts the backward pass. is_partial: whether accumulate() calls this function; the gradients
+  // then stay on the device. Returns the buckets that the pass completes, in order.
   std::vector<BucketId> start_backward(bool is_partial);
-  // Returns `begin` of the backward segment [begin, end), the groups that are started together.
+  // Returns the first group of a segment: the backward passes of the groups from this group to
+  // `end` - 1 are started together.
   std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
   void wait_for(const StreamEvent& event);

@@ -26,8 +26,8 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
-  // Whether algorithms may be timed. False for a smaller last batch, where timing costs more than
-  // it saves.
+  // Whether algorithms may be timed to choose the fastest. False for a last batch with fewer
+  // samples, for which timing costs more than a fast algorithm saves.
   bool measures = true;
   // Whether input groups fold the samples (conv_shape.h). True if only convolutions read the
   // samples.
@@ -88,7 +88,7 @@ class Group {
 struct GroupSite : GroupContext {
   const FusedGroup& group;
 
-  // The shapes of the first input and of the output, per sample.
+  // Return the shape of the first input and of the output, for one sample.
   const Shape& in() const { return node(group.inputs.at(0)).shape; }
   const Shape& out() const { return node(group.output).shape; }
 };
@@ -149,8 +149,8 @@ inline void* behind(void* block, std::size_t bytes) {
 }
 
 // Sums over a convolution's output for the batch norm that reads it: for each channel, the sum and
-// the sum of squares over all rows. They lie in the memory that GroupNeeds::output_sums reserves;
-// the pointers are null if no memory is reserved.
+// the sum of squares over all rows. Both arrays lie in the memory that GroupNeeds::output_sums
+// reserves; they are null if no memory is reserved.
 struct OutputSums {
   float* sums = nullptr;
   float* squares = nullptr;

@@ -20,14 +20,14 @@ namespace syncopate::cuda {
 struct PlanLimits {
   bool deterministic = false;  // excludes algorithms with results that depend on timing
   bool rounds_inputs = true;   // allows rounding f32 to TF32 for the tensor cores
-  bool measures = true;        // times algorithms if the fastest is not known
+  bool measures = true;        // times algorithms if it is not known which is the fastest
   std::int64_t most_workspace_bytes = std::int64_t{256} << 20;
 };
 
-// A pass of a convolution, which is the cross-correlation of NHWC maps with KRSC weights. Maps and
-// weights have one type; sums are f32. With groups, the weights have channels / groups channels.
-// kForwardWithSums also computes sums for a batch norm, which otherwise would read the whole
-// output.
+// A pass of a convolution. A convolution is the cross-correlation of NHWC maps with KRSC weights.
+// Maps and weights have the same type; sums are f32. With groups, the weights have channels /
+// groups channels. kForwardWithSums also computes sums for a batch norm, which otherwise would read
+// the whole output.
 enum class ConvPass : std::uint8_t { kForward, kForwardWithSums, kInputGradient, kWeightGradient };
 std::string_view name(ConvPass pass) noexcept;
 
@@ -49,9 +49,10 @@ struct ConvShape {
 };
 std::string to_string(const ConvShape& shape);
 
-// The arrays of a convolution pass, inputs -> results. kForward: x, w -> y. kForwardWithSums: x, w
-// -> y, sums, squares. kInputGradient: y, w -> x. kWeightGradient: x, y -> w. In the last two
-// passes, y is the gradient of the output, and the result is the gradient of x or w.
+// The arrays of a convolution pass. The arrow means that a pass computes the arrays after it from
+// the arrays before it. kForward: x, w -> y. kForwardWithSums: x, w -> y, sums, squares.
+// kInputGradient: y, w -> x. kWeightGradient: x, y -> w. In the last two passes, y is the gradient
+// of the output, and the result is the gradient of x or w.
 struct ConvArrays {
   void* x = nullptr;
   void* w = nullptr;
@@ -116,14 +117,16 @@ class Operations {
   virtual ~Operations() = default;
   // Returns the version of cuDNN as text, such as "cuDNN 9.19.0".
   virtual std::string description() const = 0;
-  // Plan an operation. Throw UnavailableError if no library has the operation; for example,
-  // cuBLASLt lacks some epilogues for some products. For kForwardWithSums, convolution() returns
-  // null if no engine supports the pass, or if a separate kernel computes the sums faster.
+  // Plan an operation: choose its algorithm and make it ready to run. Throw UnavailableError if no
+  // library has the operation; for example, cuBLASLt lacks some epilogues for some products. For
+  // kForwardWithSums, convolution() returns null if no engine supports the pass, or if a separate
+  // kernel computes the sums faster.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;
 };
 
+// A function that makes the Operations of a stream.
 using PlanOperations = std::function<std::unique_ptr<Operations>(cudaStream_t)>;
 // Makes the Operations of cuDNN and cuBLASLt on the calling thread's device. plan_file: see
 // BackendOptions::plan_file.

@@ -14,7 +14,8 @@ namespace syncopate::cuda {
 // A graph lowered for one number of samples. Used by one thread only.
 class Program {
  public:
-  // groups: the fused groups of the graph, without groups that have FusedGroup::pool.
+  // Makes the groups and allocates their memory on the device. groups: the fused groups of the
+  // graph, none of which has FusedGroup::pool.
   // Throws UnavailableError, DeviceError, ShapeError, OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
@@ -46,7 +47,8 @@ class Program {
   std::vector<std::vector<GradientSum>> sums_before_backward_;
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
-  // The passes as captured CUDA graphs, and the arguments with which they were captured.
+  // The passes as captured CUDA graphs, and the arguments (captured_) with which they were
+  // captured.
   CapturedWork forward_;
   std::vector<CapturedWork> backward_;  // index: `end` of backward_segment()
   Step captured_;

@@ -6,8 +6,9 @@
 
 namespace syncopate::SYNCOPATE_ISA {
 
-// `block` and `sample` are the distances in memory, in elements, from one block of channels to the
-// next and from one sample to the next. `blocks` is the number of blocks of a pixel.
+// The distances in memory between the parts of a map, in elements. block: the distance from one
+// block of channels of a pixel to the next block. sample: the distance from one sample to the next
+// sample. blocks: the number of blocks of a pixel.
 struct Steps {
   explicit Steps(const ChannelRows& shape)
       : blocks((shape.channels + kBlock - 1) / kBlock),

@@ -225,8 +225,8 @@ struct CpuKernels {
   // output is 0.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // Overwrites the weight gradient dweight [K, 3, 3, C] and the bias gradient dbias [K] of the
-  // fused first layer. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
+  // Computes the weight gradient dweight [K, 3, 3, C] and the bias gradient dbias [K] of the fused
+  // first layer; overwrites both arrays. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);

@@ -24,7 +24,7 @@ struct EngineTarget {
   std::string name;
 };
 
-// The engines of one convolution. Used by one thread only.
+// Lists, times and chooses the engines of one convolution. Used by one thread only.
 class ConvolutionEngines final : private EngineSource {
  public:
   // cache: stores the fastest engines. If null, no engine is measured and choose() takes cuDNN's
@@ -45,7 +45,7 @@ class ConvolutionEngines final : private EngineSource {
   std::optional<std::chrono::nanoseconds> time(const std::string& engine,
                                                std::chrono::nanoseconds give_up_after) override;
 
-  // Each returns the function that a timed run calls to launch its work. convolution(): the
+  // Each function returns a function that launches the work of one timed run. convolution(): the
   // convolution. convolution_with_sums(): a convolution that also computes sums, then the kernel
   // that converts the sums. convolution_and_sums(): the fastest plain convolution, then the kernel
   // that sums its output.
@@ -68,7 +68,7 @@ class ConvolutionEngines final : private EngineSource {
   std::vector<ConvPlan> plans_;
   std::optional<ConvPlan> plain_;  // the plan of convolution_and_sums()
   std::string refusal_;
-  // The memory of timed runs, allocated before the first timed run.
+  // The arrays and the workspace of timed runs, allocated before the first timed run.
   std::shared_ptr<Buffer> x_, w_, y_, per_channel_, norm_sums_, norm_scratch_, workspace_;
 };
 

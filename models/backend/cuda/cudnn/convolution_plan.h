@@ -20,7 +20,8 @@ namespace syncopate::cuda {
 // Used by one thread only.
 class PlanTarget {
  public:
-  // The cuDNN handle must outlive the PlanTarget and all ConvPlans made for it.
+  // Makes the target of a present device, which has the cuDNN handle `handle`. The handle must
+  // outlive the PlanTarget and all ConvPlans made for this target.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
   // Makes the target of a device that is not present. json: the properties of the device in cuDNN's
   // serialised form. Throws DeviceError.

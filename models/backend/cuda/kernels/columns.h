@@ -104,7 +104,8 @@ inline dim3 blocks_for(std::int64_t count) {
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)));
 }
 
-// Calls visit(i) for the indices of a thread in [0, count), in order. Every index has one thread.
+// Calls visit(i) for each index i in [0, count) that belongs to the calling thread, in order. Every
+// index belongs to exactly one thread of the grid.
 template <typename Visit>
 __device__ void for_indices_of_thread(std::int64_t count, const Visit& visit) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
