@@ -70,14 +70,14 @@ struct StepInfo {
   std::span<const float> state;  // running statistics to send; empty to send none
 };
 
-// A worker's client. A function that waits throws PeerError when the job has failed or a shard
-// stays unreachable. After all shards went back to an earlier step, it throws RolledBack until
-// resume() is called.
+// A worker's client. Functions that wait throw PeerError when the job has failed or a shard stays
+// unreachable. After all shards went back to an earlier step, these functions throw RolledBack
+// until resume() is called.
 class Client {
  public:
-  // Joins the job; returns when every shard has answered. Throws PeerError if shard 0 or a shard
-  // cannot be reached in time. Throws UsageError if shard 0 refuses this worker's options or a host
-  // name is unknown. Throws JobOver if the job has already ended.
+  // Joins the job; returns when every shard has answered. Throws PeerError if a shard cannot be
+  // reached within the timeouts of `options`. Throws UsageError if shard 0 refuses this worker's
+  // options or a host name is unknown. Throws JobOver if the job has already ended.
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

@@ -37,7 +37,8 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
 
-  // send() and send_control() are thread-safe and return at once.
+  // Pass messages to the I/O thread: send_control() a message for shard 0, send() requests to the
+  // shards. Thread-safe; they return at once.
   void send_control(wire::MessageT message);
   void send(std::vector<OutgoingRequest> requests);
   void send(OutgoingRequest request);

@@ -113,14 +113,14 @@ class Coordinator {
   // Returns whether the job failed because variables are lost and no snapshot can be restored.
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
-  // Returns whether the task has finished: it has sent Leaving, or was told that the job is over. A
-  // finished task is not lost when its process ends.
+  // Returns whether the task has finished, which means that the task has sent Leaving or was told
+  // that the job is over. The end of its process then does not count as the loss of the task.
   bool has_left(const TaskId& task) const noexcept;
   // Returns the number of workers that are registered and have neither left nor been lost.
   int live_workers() const noexcept;
-  // Returns the workers that are admitted and not yet ready; none while a server is missing or
-  // rolls back, because such a server may be the cause of the delay. The start of training or a
-  // snapshot may be waiting for them.
+  // Returns the workers that are admitted and not yet ready. The start of training or a snapshot
+  // may be waiting for these workers. Returns no workers while a server is missing or rolls back,
+  // because the workers may then be waiting for this server.
   std::vector<int> joining_workers() const;
   // Returns the missing tasks without which the job cannot continue, such as "worker 1, server 2";
   // nullopt if no task is missing. The caller decides how long to wait for them.

@@ -77,7 +77,8 @@ class Ledger {
     std::int64_t samples_trained = 0;
   };
   AsOf as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
-  // Drops the records of pushes up to these sequences, which later calls of as_of() do not need.
+  // Drops the records of pushes up to these sequences. as_of() then treats the batches of these
+  // pushes as trained, whatever its limits are.
   void forget(const std::map<WorkerId, std::uint64_t>& limits);
 
  private:
@@ -95,8 +96,9 @@ class Ledger {
   bool skip_to(const SampleRange& batch);
 
   const LedgerOptions options_;
-  // The number of batches that were granted at least once. Batches that were never granted come
-  // first from passed_over_, then from the epoch's order at next_.
+  // The number of batches that were granted at least once. The next batch that was never granted is
+  // the first of passed_over_; if passed_over_ is empty, it is the batch at next_ in the epoch's
+  // order.
   std::int64_t handed_out_ = 0;
   std::deque<SampleRange> passed_over_;
   DataPosition next_;  // its member `untrained` is not used

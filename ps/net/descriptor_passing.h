@@ -49,7 +49,7 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer);
 // that send nothing do not delay other callers. One thread only.
 class DescriptorServer {
  public:
-  // Returns whether a caller that sent this frame may have the file descriptor.
+  // A function that returns whether a caller that sent this frame may have the file descriptor.
   using Accepts = std::function<bool(const Frame& request)>;
 
   // `listening` comes from listen_at_name(). `longest_request` is the most payload bytes of a

@@ -41,7 +41,7 @@ class ObserverClock {
 // A peer that was lost.
 struct LostPeer {
   std::chrono::nanoseconds silence{0};
-  // The part of the silence while the observer did not run.
+  // The part of the silence during which the observer did not run.
   std::chrono::nanoseconds unobserved{0};
   std::string process;  // the state of the peer's process, such as "; its process is stopped"
 };

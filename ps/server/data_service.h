@@ -35,8 +35,8 @@ struct DataServiceOptions {
   std::string host;        // the name under which workers reach this server
   std::uint16_t port = 0;  // 0 lets the system choose a port
   int threads = 1;         // threads that update the variables
-  // The credit of all workers together, see ps/wire/PROTOCOL.md. A worker without shared memory may
-  // always have two messages under way.
+  // The most bytes that the unanswered requests of all workers together may have (credit, see
+  // ps/wire/PROTOCOL.md). A worker without shared memory may always have two messages under way.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   bool uses_segments = true;  // use the shared memory of workers on this host
   // How long a worker may take to send the descriptor of its shared memory.

@@ -100,13 +100,14 @@ class ConsistencyRule {
   void hold() noexcept;
   void limit(std::span<const WorkerClock> clocks) noexcept;
   void release() noexcept { is_limited_ = false; }
-  // Returns whether every active worker has reached its snapshot limit: the push with this sequence
-  // has begun, or a later push was accepted. After a later push, a worker does not send missing
-  // earlier pushes any more. Pushes up to the limits may still wait.
+  // Returns whether every active worker has reached its snapshot limit, the last push that limit()
+  // lets begin. A worker has reached its limit when this push has begun or a later push was
+  // accepted. After a later push, a worker does not send missing earlier pushes any more. Pushes up
+  // to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
-  std::vector<WorkerClock> clocks()
-      const;  // the clocks of all known workers, by ascending worker number
+  // Returns the clocks of all known workers, sorted by worker number.
+  std::vector<WorkerClock> clocks() const;
   // Returns the clocks of the workers that have joined since restore().
   std::vector<WorkerClock> joined_clocks() const;
   // Forgets all known workers. Then makes the workers of these clocks known, as inactive workers.

@@ -52,7 +52,9 @@ zmq::message_t borrowed_frame(std::span<const std::byte> bytes, std::function<vo
 // short frame is moved, because its bytes are stored in the frame object.
 std::span<const std::byte> bytes_in(const zmq::message_t& frame) noexcept;
 
-// Throws FileError, such as "zmq_bind: Too many open files", or std::bad_alloc.
+// Throws the exception for a failed call of ZeroMQ: std::bad_alloc if memory is exhausted,
+// otherwise FileError, such as "zmq_bind: Too many open files". `call` is the name of the ZeroMQ
+// function.
 [[noreturn]] void throw_error_of(std::string_view call, const zmq::error_t& error);
 
 // Runs the function `calls`, and runs it again if a signal has interrupted it. The ZeroMQ functions

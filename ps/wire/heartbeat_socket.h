@@ -114,8 +114,8 @@ class HeartbeatSocket {
   std::map<std::string, Watched> watched_;
   std::map<std::string, LostPeer> lost_;
   std::deque<Received> received_;  // messages that the heartbeat thread has read
-  mutable bool has_owner_called_ =
-      false;           // whether the owner has called since the heartbeat thread last checked
+  // Whether the owner has called a function since the heartbeat thread last checked.
+  mutable bool has_owner_called_ = false;
   PeerSilence owner_;  // watches the owner; the owner's calls count as messages
   bool is_owner_lost_ = false;
   std::exception_ptr failure_;  // the exception that ended the heartbeat thread

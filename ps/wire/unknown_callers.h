@@ -15,8 +15,8 @@
 namespace syncopate::ps::wire {
 
 struct CallerLimits {
-  std::size_t most =
-      256;  // the most unknown callers at a time; beyond this number the oldest are closed
+  // The most unknown callers at a time. Beyond this number the oldest are closed.
+  std::size_t most = 256;
   // The greeting must arrive within this time.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
   // The most bytes that a caller may send before its greeting is complete; a greeting has up to 1

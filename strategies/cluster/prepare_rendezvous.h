@@ -10,10 +10,10 @@
 
 namespace syncopate {
 
-// The look-ups that prepare_rendezvous() makes; tests replace them.
+// The look-ups that prepare_rendezvous() makes. Tests pass other functions.
 struct NetworkNames {
-  std::function<bool(const std::string& host)>
-      is_known;  // returns whether the name can be looked up
+  // Returns whether the name can be looked up.
+  std::function<bool(const std::string& host)> is_known;
   // Returns whether the address belongs to this machine.
   std::function<bool(const std::string& address)> is_our_own;
   std::string host_name;  // the name of this machine

@@ -22,7 +22,8 @@ struct ConnectedTask {
   std::vector<Connection> connections;
 };
 
-// Returns why the task with this hello cannot be part of the job, in one line; "" if it can.
+// A function that returns why the task with this hello cannot be part of the job, in one line; ""
+// if the task can be part of the job.
 using Objection = std::function<std::string(const Hello&)>;
 
 // The rendezvous on rank 0. Rejects, with a warning, a connection that is not of this job (another

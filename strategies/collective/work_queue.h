@@ -20,8 +20,8 @@ namespace syncopate {
 // queue.
 class WorkQueue {
  public:
-  static constexpr std::size_t kMaxJobs =
-      256;  // the largest number of jobs that are posted and have not ended
+  // The largest number of jobs that are posted and have not ended.
+  static constexpr std::size_t kMaxJobs = 256;
   // The largest number of bytes that a rank may pass to all_gather().
   static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
 

@@ -11,8 +11,8 @@ namespace syncopate {
 // Bytes of one stage.
 struct StageMemory {
   std::int64_t values = 0;  // values of the whole network, which every task holds
-  std::int64_t gradients =
-      0;  // gradients of the stage; doubled if the gradients of several micro-batches are summed
+  // Gradients of the stage; doubled if the gradients of several micro-batches are summed.
+  std::int64_t gradients = 0;
   // The optimizer slots of the stage. On the first stage: the slots of all stages, which it
   // collects.
   std::int64_t slots = 0;
