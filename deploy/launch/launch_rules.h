@@ -1,5 +1,5 @@
-// The rules of a launch, which decide what `launch` does after a role has failed, and which workers
-// start later.
+// The rules by which `launch` decides what to do after a role has failed, and the late workers,
+// which `launch` starts while the job runs.
 #pragma once
 
 #include <array>

@@ -57,7 +57,8 @@ class OnnxConstants {
   const OnnxConstant* find(const std::string& name) const;
   // Computes the output of a node and adds it to the constants. This is possible if all inputs are
   // constants that are not trained, or if the node only changes the shape of a constant that may be
-  // trained. Returns false and changes nothing for other nodes, other operators and large outputs.
+  // trained. Otherwise, and for an unknown operator or an output of more than kMostFoldedElements
+  // elements, returns false and changes nothing.
   bool fold(const proto::onnx::NodeProto& node, const OnnxShapeOf& shape_of);
 
   const OnnxFile& file() const noexcept { return file_; }
@@ -65,8 +66,8 @@ class OnnxConstants {
   // Returns the origin of a constant input of a node; kFixed for a constant that does not come from
   // a stored tensor.
   OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
-  // Like origin(), for the weight, bias or norm of a layer. A tensor of shape [1] may be such a
-  // weight, so only a tensor without axes is taken for a fixed number.
+  // Like origin(), but for the weight, bias or norm of a layer, which may have the shape [1]. Only
+  // a tensor without axes is therefore taken for a fixed number.
   OnnxOrigin origin_of_weight(const proto::onnx::NodeProto& node, int index) const;
 
   // Returns the elements of a constant of floats. Throws UsageError if an element is a number of

@@ -20,7 +20,8 @@ void join_parts(OnnxFile& file);
 void join_repeats(OnnxFile& file);
 // Replaces several nodes that compute one activation, such as x * Sigmoid(x), by one node.
 void join_activations(OnnxFile& file);
-// Whether HardSigmoid has the slope 1/6 and the offset 1/2 of PyTorch.
+// Whether these attributes of a HardSigmoid node are PyTorch's: the slope alpha = 1/6 and the
+// offset beta = 1/2.
 bool is_hard_sigmoid(const OnnxAttributes& attributes);
 
 // The activation at the end of a network, which becomes a part of the loss.

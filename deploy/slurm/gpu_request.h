@@ -19,8 +19,8 @@ struct GpuRequest {
   std::string type;  // the type, such as "a100"; empty: any type
 
   bool is_empty() const noexcept { return per_node + per_task + in_job == 0; }
-  // Returns the number of GPUs on each node of a job with `nodes` nodes and `tasks_per_node` tasks
-  // on each of them.
+  // Returns the number of GPUs that the options request on each node, in a job of `nodes` nodes
+  // with `tasks_per_node` tasks per node.
   int of_node(int nodes, int tasks_per_node) const noexcept;
 };
 
@@ -28,10 +28,10 @@ struct GpuRequest {
 // "a100:4" request 4 GPUs, "scratch:10,gpu:2" requests 2, and "gpu" requests 1.
 GpuRequest requested_gpus(const SbatchOptions& options);
 
-// Returns the number of CPUs per GPU, as the minimum over the nodes that have at least `least_gpus`
-// GPUs of the type; nullopt if no node fits. nodes: the output of `scontrol show nodes --oneliner`.
-// partitions: the partitions of the job in the form of sbatch, such as "gpu,long"; empty: any
-// partition.
+// Returns the smallest ratio of CPUs to GPUs of all nodes that fit the request; nullopt if no node
+// fits. A node fits if it has at least `least_gpus` GPUs of the type `type`. nodes: the output of
+// `scontrol show nodes --oneliner`. partitions: the partitions of the job in the form of sbatch,
+// such as "gpu,long"; empty: any partition.
 std::optional<int> cpus_per_gpu(std::string_view nodes, std::string_view partitions,
                                 std::string_view type, int least_gpus);
 

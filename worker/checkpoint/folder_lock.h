@@ -23,7 +23,8 @@ struct FolderLockOptions {
   // The timeout if the holder of the lock is on another host; used if it is longer than `timeout`.
   // A network file system keeps the locks of a failed host for some time.
   std::chrono::milliseconds timeout_for_another_host{0};
-  // Called once before a wait, with a line for the log.
+  // Called once if FolderLock has to wait for another holder, before it waits. line: a message for
+  // the log.
   std::function<void(const std::string& line)> on_waiting{};
 };
 

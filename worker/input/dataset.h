@@ -39,8 +39,9 @@ class Dataset {
   // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample. For a
   // label map, returns the class that most pixels have. Returns 0 if the targets are numbers.
   virtual std::int32_t label(std::int64_t index) const = 0;
-  // Returns a hash of a sample's stored bytes, and of its target if that is numbers, without
-  // decoding the sample. Tasks compare fingerprints, and checkpoints record them.
+  // Returns a hash of a sample's stored bytes, without decoding the sample. If the target of the
+  // sample is numbers, the hash includes the target. Tasks compare fingerprints, and checkpoints
+  // record them.
   virtual std::uint64_t fingerprint(std::int64_t index) const = 0;
   // Returns the counter of samples that could not be read and may be skipped; null if no sample may
   // be skipped.
@@ -128,9 +129,9 @@ struct DataOptions {
   std::filesystem::path cache_dir;
   std::uint64_t seed = 1;  // seed of synthetic data and of `split`
   std::string split{};     // the value of --split (validation_split.h); empty: none
-  // Called while samples are made or a long text is parsed, on the thread that opens the data set;
-  // may be empty. done: the number of samples or bytes that are done. total: the number of all
-  // samples or bytes.
+  // Called with the progress while samples are drawn or a long file is read, on the thread that
+  // opens the data set; may be empty. done: the number of samples or bytes that are done. total:
+  // the number of all samples or bytes.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
   ImageOptions image = {};
   int local_tasks = 1;  // number of tasks of the job that open the data set on this machine

@@ -26,8 +26,9 @@ struct Normalization {
   std::vector<float> stddev;
 };
 
-// Returns the normalization that --normalize gives. "none" gives a single mean and a single
-// deviation. Throws UsageError naming --normalize.
+// Returns the normalization that `text`, a value of --normalize, describes. For "none" the result
+// has one mean, 0, and one deviation, 1, whatever the number of channels. Throws UsageError naming
+// --normalize.
 Normalization parse_normalize(const std::string& text);
 
 // Returns the normalization of samples with `channels` channels: the normalization that `text`

@@ -71,7 +71,7 @@ struct TrainOptions {
   std::filesystem::path tensorboard;  // empty: no event files are written
   std::filesystem::path trace;        // empty: no trace is written
   std::filesystem::path cache_dir;
-  // Time between snapshots of the servers.
+  // The time between two snapshots that the servers save, --snapshot-every.
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // the value of --record; empty: servers do not record pushes
 };

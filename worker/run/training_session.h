@@ -61,8 +61,8 @@ InputMeans input_means(const TrainOptions& options, int sources);
 
 EvaluationOptions evaluation_options(const TrainOptions& options);
 
-// Returns the options of the training loop. --max-seconds is reduced by the time trained before a
-// roll-back.
+// Returns the options of the training loop. After a roll-back of the servers, max_seconds is
+// --max-seconds minus the time that this process has already trained.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
 // Trains on the batches that the job leases to this task.

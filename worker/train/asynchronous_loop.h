@@ -55,8 +55,8 @@ struct AsynchronousRun {
 //
 // The job assigns its last snapshot to one task (has_last_snapshot). The outcome of this task
 // describes the whole job and has `test`, or `checkpoint` if the job was stopped. The outcome of
-// any other task has the last progress and rates that the task received, but no position, `test`
-// and weights_hash. Its `stopped_by` is set if the task itself was asked to stop.
+// any other task has the last progress and rates that the task received, but no position, no `test`
+// and no weights_hash; `stopped_by` is set only if this other task was asked to stop.
 // samples_per_second counts the samples that the job trained from the first step of this task to
 // the end. train_loss is the mean over the steps of the job since this task began its last epoch.
 //

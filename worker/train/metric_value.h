@@ -1,6 +1,6 @@
-// A value of the main metric of a loss, such as "accuracy 98.10%" or "mae 0.0312". It is a mean
-// over samples. For label maps it is a mean over pixels, and the mean IoU is added. Used by
-// progress lines, metrics files, evaluation rules and commands.
+// A value of the main metric of a loss, such as "accuracy 98.10%" or "mae 0.0312". The value is a
+// mean over samples. For label maps, the value is a mean over pixels, and MetricValue also has the
+// mean IoU. Used by progress lines, metrics files, evaluation rules and commands.
 #pragma once
 
 #include <optional>

@@ -27,8 +27,8 @@ namespace syncopate {
 struct BeginMetrics {
   std::int64_t step = 0;     // updates applied before this process began
   std::int64_t samples = 0;  // samples trained before this process began
-  // True: all replicas are synchronous, so training pauses for evaluations and checkpoints, and
-  // `seconds` of all lines exclude these pauses.
+  // True: all replicas are synchronous, so training pauses for evaluations and checkpoints. The
+  // field `seconds` in all lines of the file then excludes these pauses.
   bool is_synchronous = true;
   double began_at = 0.0;       // wall clock, seconds since 1970 UTC
   std::string head = {};       // the value of --head; empty: no head

@@ -70,10 +70,10 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 // asynchronous workers. folder/validation and folder/test have loss and accuracy of evaluations,
 // and the picture of add_confusion_image(). Files are created when their first event is written. A
 // writer of role kOnly creates the file in folder/train at once, so that a folder that cannot be
-// written ends a run before it trains. This writer also claims the folder for its run, see
-// claim_curves(). Writers of the other roles share the claim of their run from their first event
-// on. If the folder has curves of an earlier run, the new run replaces their values from its first
-// step on. Throws what EventFile::open() and claim_curves() throw.
+// written ends a run before it trains. A writer of role kOnly also reserves the folder for its run
+// with claim_curves(). Writers of the other roles share one reservation, which each of them joins
+// with its first event. If the folder has curves of an earlier run, the new run replaces their
+// values from its first step on. Throws what EventFile::open() and claim_curves() throw.
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 

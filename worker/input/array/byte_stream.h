@@ -13,7 +13,7 @@
 
 namespace syncopate {
 
-// A stream of unpacked bytes. One thread only.
+// Reads the bytes of a file, and unpacks them if the file is packed. One thread only.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;

@@ -13,7 +13,7 @@
 
 namespace syncopate {
 
-// A .npy file. Row i of the array is the part with the first index i. Thread-safe.
+// Reads rows of one .npy file. Row i of the array is the part with the first index i. Thread-safe.
 class NpyFile {
  public:
   // Opens a file and checks its header and size. Throws FileError, also if the array is a single

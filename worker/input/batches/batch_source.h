@@ -33,8 +33,8 @@ struct Autotune {
   int lanes = 0;                                    // compute threads of the consumer
   std::int64_t most_bytes = std::int64_t{1} << 30;  // memory for all batches of the source
 
-  // Returns the CPUs and the memory for each of `sources` batch sources that share those of this
-  // object.
+  // Divides the CPUs and the memory of this object among `sources` batch sources. Returns the
+  // options of one such source.
   Autotune share(int sources) const;
 };
 

@@ -28,8 +28,8 @@ struct DrawnSet {
   std::size_t labels_at() const { return samples * image_bytes; }
 };
 
-// Returns a payload with all images, followed by all labels, from the cache file or by drawing
-// them. options.on_progress is called while samples are drawn.
+// Returns all images of a data set, followed by all labels. Maps them from the cache file, or draws
+// them and writes the cache file. options.on_progress is called while samples are drawn.
 MappedPayload map_or_draw(const DrawnSet& set, const DataOptions& options);
 
 }  // namespace syncopate

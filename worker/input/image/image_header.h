@@ -27,8 +27,8 @@ struct ImageHeader {
   // the shown picture.
   std::int64_t width = 0;
   std::int64_t height = 0;
-  // The value of the EXIF orientation tag, 1 to 8. A PNG file has the tag in an eXIf chunk before
-  // the pixels.
+  // The value of the EXIF orientation tag, 1 to 8. In a PNG file, the tag is read only from an eXIf
+  // chunk before the pixels.
   int exif_orientation = 1;
 };
 

@@ -30,7 +30,7 @@ struct Orientation {
   // treated as 1.
   static Orientation from_exif(int exif) noexcept;
 
-  // Returns the orientation that shows the mirror image, with left and right exchanged.
+  // Returns this orientation with left and right of the shown picture exchanged.
   Orientation mirrored() const noexcept;
   bool is_identity() const noexcept { return !transposed && !flip_columns && !flip_rows; }
   friend bool operator==(const Orientation&, const Orientation&) = default;

@@ -30,8 +30,8 @@ class PictureDataset : public Dataset {
  public:
   const SampleSpec& spec() const noexcept final { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const final;
-  // The hash includes the option --exif, because with this option the same stored bytes give other
-  // pixels.
+  // Returns a hash of the stored bytes and of the option --exif. With this option the same stored
+  // bytes give other pixels.
   std::uint64_t fingerprint(std::int64_t index) const final;
   BadSamples* bad_samples() const noexcept final { return bad_.get(); }
   std::optional<StoredPicture> stored_picture(std::int64_t index) const final {
@@ -39,7 +39,7 @@ class PictureDataset : public Dataset {
   }
 
  protected:
-  // options: must have a size, see ImageOptions::with_size().
+  // options: how pictures are decoded; must have a size, see ImageOptions::with_size().
   PictureDataset(const ImageOptions& options, int num_classes, PictureCache cache);
 
  private:

@@ -26,7 +26,7 @@ struct Feature {
   std::span<const std::int64_t> integers;
 };
 
-// A parsed tf.train.Example. One thread only.
+// Finds the features in a parsed tf.train.Example. One thread only.
 class Example {
  public:
   // Parses a record; returns nullopt if the record is not a serialized Example. Skips fields that

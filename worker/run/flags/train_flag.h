@@ -89,7 +89,8 @@ inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy par
 // Whether the tasks of the job send gradients or values to each other.
 bool has_links(const TrainOptions& options);
 
-// The groups of the table, in data_rows.cc, strategy_rows.cc, schedule_rows.cc and output_rows.cc.
+// Each of these functions returns a part of the table. They are in data_rows.cc, strategy_rows.cc,
+// schedule_rows.cc and output_rows.cc.
 std::vector<TrainFlag> data_flags();
 std::vector<TrainFlag> strategy_flags();
 std::vector<TrainFlag> schedule_flags();
