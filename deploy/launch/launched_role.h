@@ -143,8 +143,8 @@ class LaunchedRole {
   bool was_continued_ = false;
 };
 
-// True if SIGTERM ended the role or its exit code is 1, which is the exit code of a server that
-// receives SIGTERM before its job is over. False for another signal or exit code.
+// Returns whether the role ended because launch sent SIGTERM to it: SIGTERM ended the role, or its
+// exit code is 1. A server exits with 1 if it receives SIGTERM before its job is over.
 bool ended_as_asked(const LaunchedRole& role);
 // True if at least one worker runs or is going to be started.
 bool have_workers_left(const std::vector<LaunchedRole>& roles);

@@ -17,9 +17,10 @@
 
 namespace syncopate {
 
-// Ends a run after its peers have failed. Usually the training thread is waiting for a peer, wakes
-// up and throws. If the training thread is busy for too long, for example with a slow disk or a
-// long step, this class ends the process, so that no task outlives its job.
+// Ends a run after its peers have failed. When a peer fails, the training thread is usually waiting
+// for a peer; it then wakes up and throws. If the training thread is instead busy for too long, for
+// example with a slow disk or a long step, this class ends the process, so that no task outlives
+// its job.
 class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;

@@ -36,8 +36,9 @@ class DeferredEvaluationFile {
   // Throws FileError if the file cannot be written, and leaves its contents unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
-  // A snapshot that still has to be evaluated. entries() returns the snapshots in the order in
-  // which they were written, without a snapshot that a killed process wrote only in part.
+  // A snapshot in the file that still has to be evaluated, and its place in the file. entries()
+  // returns the snapshots in the order in which they were written, without a snapshot that a killed
+  // process wrote only in part.
   struct Entry {
     EvalMetrics moment;
     std::uint64_t offset = 0;  // first byte of the record in the file

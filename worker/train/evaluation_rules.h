@@ -75,8 +75,9 @@ class EvaluationRules {
   EvaluationRules(const EvaluationRuleOptions& options, const std::vector<double>& state);
 
   bool any() const noexcept { return options_.any(); }
-  // Applies the rules to the evaluation after `step`. Returns notes for the user on the
-  // consequences, such as the end of training. Does nothing if `step` is the step of the last call.
+  // Applies the rules to the evaluation after `step`. Returns notes for the user on what follows
+  // from the evaluation, such as the end of training. Does nothing if the previous call had the
+  // same `step`.
   std::vector<std::string> judge(std::int64_t step, const Evaluation& evaluation);
 
   std::int64_t judged_step() const noexcept;  // step of the last evaluation; 0: none

@@ -44,7 +44,7 @@ class ProgressDisplay {
   // at most ten times a second on a terminal and every ten seconds elsewhere.
   virtual void update(const ProgressState& state) = 0;
   // Draws the progress of work other than training, at the same rate as the training line. On a
-  // terminal the line is removed when `done` reaches `total`.
+  // terminal, the line with this progress is removed when state.done reaches state.total.
   virtual void update(const ActivityState& state) = 0;
   // Writes a line that is not redrawn, such as the result of an evaluation.
   virtual void note(const std::string& line) = 0;
