@@ -32,8 +32,8 @@ class ShardTransport {
   // replica's memory.
   virtual void push(BucketId bucket) = 0;
   virtual void wait_values(BucketId bucket) = 0;
-  // Called after the last push of a step. In a synchronous job, waits for the reports of all
-  // workers and returns their sum. In other jobs, returns nullopt.
+  // Ends the step; called after the step's last push. In a synchronous job, waits for the reports
+  // of all workers and returns the sum of the reports. In other jobs, returns nullopt.
   virtual std::optional<StepReport> finish_step() = 0;
   // Returns `times`, measured by the store, after adding the bytes and waits that the transport has
   // measured.

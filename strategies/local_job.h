@@ -1,8 +1,8 @@
 // A job with coordinator and server inside one process. The workers are replicas of this process;
-// the coordinator and the server are objects. They follow the same rules as the processes of a job
-// with servers, without sockets. The job has no threads of its own. If a call makes work on an
-// update due, the calling thread does this work, and threads that wait for values help. Used by
-// central_storage_asynchronous.cc.
+// the coordinator and the server are objects. All of these follow the same rules as the processes
+// of a job with servers, but use no sockets. The job has no threads of its own. If a call makes
+// work on an update due, the calling thread does this work, and threads that wait for values help.
+// Used by central_storage_asynchronous.cc.
 #pragma once
 
 #include <atomic>

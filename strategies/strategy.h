@@ -114,8 +114,9 @@ class Strategy {
   // servers, any function may throw ps::RolledBack (ps/client/client_errors.h); then every task
   // calls begin() again, after it has dropped all data of the abandoned steps. Throws PeerError.
   virtual void begin(const ps::RunPosition& start) = 0;
-  // Called when this task has trained everything. Returns when all tasks have called leave() or,
-  // with servers, when server 0 has confirmed it. Throws PeerError.
+  // Leaves the job; called when this task has trained everything. Returns when all tasks have
+  // called leave() or, with servers, when server 0 has confirmed that this task leaves. Throws
+  // PeerError.
   virtual void leave() = 0;
   // Reports to the other tasks that this task ends because of `reason`. The other tasks then end
   // too. Asynchronous workers with servers continue instead, unless `ends_job` says that they would

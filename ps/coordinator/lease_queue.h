@@ -66,8 +66,9 @@ class LeaseQueue {
   // Sets RunPosition::rules after an evaluation.
   void set_rules(std::vector<double> rules) { rules_ = std::move(rules); }
 
-  // Between begin_snapshot() and end_snapshot(), as_of(limits) returns the progress at a snapshot.
-  // limits[w] is the last push of worker w that the snapshot includes.
+  // begin_snapshot() and end_snapshot() tell the queue when a snapshot is being made. Between these
+  // calls, as_of(limits) returns the job's progress at the snapshot. limits[w] is the last push of
+  // worker w that the snapshot includes.
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const;

@@ -34,8 +34,8 @@ std::int64_t batches_before(const LedgerOptions& options);
 // The ledger of a job's batches. Used by one thread at a time.
 class Ledger {
  public:
-  // Throws UsageError if the start position does not fit the data set, or if a batch is larger than
-  // the data set.
+  // Starts the ledger at options.start. Throws UsageError if this position does not fit the data
+  // set, or if a batch is larger than the data set.
   explicit Ledger(LedgerOptions options);
 
   // Grants the next batch to this worker: first batches that were given back, then
@@ -88,8 +88,8 @@ class Ledger {
     SampleRange batch;
   };
 
-  // Removes the batch from the batches that are still to be granted. Returns false if it is not one
-  // of them.
+  // Removes the batch from the batches that are still to be granted. Returns false if the batch is
+  // not one of these batches.
   bool take(const SampleRange& batch);
   // Moves the batches between next_ and `batch` to passed_over_. Returns false, and changes
   // nothing, if `batch` is not in the remaining order.

@@ -1,7 +1,7 @@
 // Passes file descriptors from one process to another on the same machine, through a Unix-domain
-// socket with a name in the abstract namespace. Such a name needs no file, and disappears when its
-// process ends. Every program in the network namespace can connect to the name, so the sender must
-// check the caller (is_of_our_user(), and a nonce).
+// socket with a name in the abstract namespace. Such a name needs no file, and disappears when the
+// process that listens at it ends. Every program in the network namespace can connect to the name,
+// so the sender must check the caller (is_of_our_user(), and a nonce).
 #pragma once
 
 #include <poll.h>
@@ -52,8 +52,9 @@ class DescriptorServer {
   // A function that returns whether a caller that sent this frame may have the file descriptor.
   using Accepts = std::function<bool(const Frame& request)>;
 
-  // `listening` comes from listen_at_name(). `longest_request` is the most payload bytes of a
-  // request. `timeout` is the longest time between the connection of a caller and its request.
+  // Serves the callers of the socket `listening`, which listen_at_name() has returned.
+  // `longest_request` is the most payload bytes of a request. `timeout` is the longest time between
+  // the connection of a caller and its request.
   DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
                    std::chrono::nanoseconds timeout);
 

@@ -53,8 +53,9 @@ std::string describe(const LostPeer& lost);
 // does not run, and while the kernel gives the peer no CPU. The timeout for the remaining silence
 // depends on the state of the peer's process:
 //   - If the process is stopped, or no thread of it is left, the timeout is `timeout`.
-//   - Otherwise it is 3 `timeout` during set-up, if a thread of the process waits for memory or a
-//     disk, or if the process has ended but its connection is still open.
+//   - Otherwise the timeout is 3 `timeout` in each of three situations: the job is being set up, a
+//     thread of the process waits for memory or a disk, or the process has ended but its connection
+//     is still open.
 // - In all other cases the timeout is `timeout`. If the process is known to be alive, kLooks
 // successive
 //     checks must also have found it alive with a CPU. A process that has a CPU and still sends

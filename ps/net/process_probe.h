@@ -33,8 +33,8 @@ std::string process_name(std::int64_t pid);
 // each thread.
 class ProcessProbe {
  public:
-  // `name` is the process_name() of the process. Any text is allowed, because it comes from another
-  // task. `proc` is the folder with the files of processes.
+  // Finds the process with the process_name() `name`. Any text is allowed as `name`, because it
+  // comes from another task. `proc` is the folder with the files of processes.
   explicit ProcessProbe(const std::string& name, const std::string& proc = "/proc");
 
   // Returns the state of the process. kStarved refers to the time since the previous call, which

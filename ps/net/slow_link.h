@@ -76,8 +76,8 @@ class SlowStream {
   // Writes the bytes that are due, as many as the receiver's socket accepts, and forwards an
   // orderly end of the stream. If the receiver is gone, drops the stream's bytes and returns false.
   bool write_to(int socket, Time now);
-  // Called when the sender is gone. The stream still delivers the bytes that were read before, then
-  // a reset.
+  // Ends the stream because the sender is gone: the stream delivers the bytes that were read
+  // before, and then a reset.
   void reset(Time now);
 
   // delivered() returns how the stream ended for the receiver. is_lost() returns whether the

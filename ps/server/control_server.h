@@ -31,9 +31,10 @@ class ControlServer {
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run();
 
-  // These functions return counts: stranger_messages() of the dropped messages that came from no
-  // task of this job, foreign_messages() of the dropped messages without a valid header, and
-  // callers_without_greeting() of the connections that ended without a greeting of this job.
+  // Return counts for the summary of the server. stranger_messages() counts the dropped messages
+  // that came from no task of this job. foreign_messages() counts the dropped messages without a
+  // valid header. callers_without_greeting() counts the connections that ended without a greeting
+  // of this job.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   std::int64_t foreign_messages() const { return socket_->foreign_messages(); }
   std::int64_t callers_without_greeting() const { return socket_->callers_without_greeting(); }

@@ -85,8 +85,8 @@ class RequestService {
   // Returns the memory for the bucket's next values for this worker: a window of the worker's
   // segment, or open.answer. The shard writes the values there.
   AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
-  // Has up to `threads` threads do the work that is due on the bucket. If `threads` is 1, the data
-  // thread does it.
+  // Lets up to `threads` threads do the work that is due on the bucket. If `threads` is 1, the data
+  // thread does the work.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
   void on_events(const std::vector<ShardEvent>& events);

@@ -31,8 +31,9 @@ struct ServerOptions {
   std::string nonce;
   int threads = 1;                     // update threads, including the data thread
   std::filesystem::path snapshot_dir;  // folder of snapshot files; empty for no files
-  // Called before each snapshot file is written, on the thread that writes it. Throws if
-  // snapshot_dir must not be written because another job uses it.
+  // A function that is called before each snapshot file is written, on the thread that writes the
+  // file. The function throws if snapshot_dir must not be written because another job uses the
+  // folder.
   std::function<void()> renew_snapshot_dir{};
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   // File for the record of pushes (order_record.h); empty for no record.

@@ -26,8 +26,8 @@ class ServerDuties {
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // On server 0, set_save_job() sets the function that returns the coordinator's part of a
-  // snapshot, or nullopt if the snapshot was given up. take_replies() calls it after the variables
+  // A function that returns the coordinator's part of a snapshot, or nullopt if the snapshot was
+  // given up. On server 0 it is set by set_save_job(); take_replies() calls it after the variables
   // were copied.
   using SaveJob = std::function<std::optional<std::vector<std::byte>>(std::uint64_t snapshot)>;
   void set_save_job(SaveJob save_job) { save_job_ = std::move(save_job); }

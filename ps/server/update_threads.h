@@ -20,8 +20,8 @@ class UpdateThreads {
  public:
   using Fail = std::function<void(const std::exception& error)>;
 
-  // `on_events` is called by an update thread when a shard has events for take_events(). `fail` is
-  // called with the error that ends a thread.
+  // Starts this number of threads. `on_events` is called by an update thread when a shard has
+  // events for take_events(). `fail` is called with the error that ends a thread.
   UpdateThreads(int threads, std::function<void()> on_events, Fail fail);
   UpdateThreads(const UpdateThreads&) = delete;
   UpdateThreads& operator=(const UpdateThreads&) = delete;

@@ -66,7 +66,7 @@ struct ConsistencyOptions {
   float mean_square_decay = 0.95F;
 };
 
-// Throws UsageError for options that contradict each other or are out of range.
+// Checks the options. Throws UsageError for options that contradict each other or are out of range.
 void check_consistency(const ConsistencyOptions& options);
 
 }  // namespace syncopate::ps

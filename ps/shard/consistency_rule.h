@@ -22,7 +22,8 @@ namespace syncopate::ps {
 // and does not rest: updates (kSync) and readers (kSsp) wait for the pushes of awaited workers.
 class ConsistencyRule {
  public:
-  // Throws UsageError for options that contradict each other or are out of range.
+  // Makes the rule of a bucket, without workers. Throws UsageError for options that contradict each
+  // other or are out of range.
   explicit ConsistencyRule(const ConsistencyOptions& options);
 
   const ConsistencyOptions& options() const noexcept { return options_; }

@@ -31,9 +31,9 @@ class RunningStatistics {
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.
   void forget(WorkerId worker) { workers_.erase(worker); }
-  // Returns the average over workers of the last statistics that each worker sent up to its clock
-  // in `clocks`, weighted by the samples that each worker has trained so far. Returns the previous
-  // average if no worker has sent statistics.
+  // Returns the average of the workers' statistics, weighted by the samples that each worker has
+  // trained so far. Of each worker, the average includes the last statistics that the worker sent
+  // up to its clock in `clocks`. Returns the previous average if no worker has sent statistics.
   const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
   static constexpr std::size_t kMostBytes = std::size_t{64} << 20;

@@ -38,8 +38,9 @@ struct Piece {
   Bucket range;            // elements of the arena; empty if the task only delivers events
 };
 
-// Thread-safe, except for functions that say otherwise. No call waits for the work of another
-// thread; locks are per bucket and held for bookkeeping only.
+// A set of buckets that several workers share. Thread-safe, except for functions that say
+// otherwise. No call waits for the work of another thread; locks are per bucket and held for
+// bookkeeping only.
 class Shard {
  public:
   // Bucket b of the shard is buckets[b]. The buckets are ranges of the arena in any order; they

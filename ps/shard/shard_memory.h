@@ -42,8 +42,8 @@ class ShardMemory {
   // values.
   void run(const BucketTask& task, const Window& window, Bucket range);
 
-  // Throws ShapeError unless the tensors of the snapshot have the shapes of the shard's tensors. If
-  // `may_lack_slots`, a snapshot without any slots is accepted too.
+  // Checks the tensors of a snapshot. Throws ShapeError unless they have the shapes of the shard's
+  // tensors. If `may_lack_slots`, a snapshot without any slots is accepted too.
   void check_tensors(const ShardSnapshot& snapshot, bool may_lack_slots) const;
   // Returns a copy of the shard's tensors; the buckets' versions and clocks are left empty.
   ShardSnapshot copy() const;

@@ -16,7 +16,8 @@ namespace syncopate::ps::wire {
 // per peer. Used by the socket's thread only; the socket must outlive the queue.
 class SendQueue {
  public:
-  // `is_router`: every message on the socket begins with the routing id of its peer.
+  // `is_router` says whether the socket is a ROUTER. Every message on a ROUTER begins with the
+  // routing id of the message's peer.
   SendQueue(zmq::socket_ref socket, bool is_router) : socket_(socket), is_router_(is_router) {}
 
   // Sets whether the queue is held. While it is held, no message is sent: all messages wait in it.

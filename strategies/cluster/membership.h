@@ -96,8 +96,8 @@ class Membership {
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec, const MembershipOptions& options);
 
 // Returns the error message for a broken connection to another task. `seen` is the error of the
-// socket. The verdict explains more and may come up to a second later, so the function waits for
-// it, and returns the verdict if there is one and `seen` otherwise. `membership` may be null.
+// socket. The verdict explains more and may come up to a second later. So the function waits for a
+// verdict, and returns the verdict if it comes, and `seen` otherwise. `membership` may be null.
 std::string verdict_or(const Membership* membership, const std::string& seen);
 
 }  // namespace syncopate

@@ -30,7 +30,8 @@ class OutgoingGreeting {
   // refusal; nullopt while neither has arrived. Never blocks. Throws PeerError if the connection
   // fails or the listener does not know the nonce.
   std::optional<Frame> try_receive(Connection& listener);
-  // Does the same as try_receive(), but waits for the frame.
+  // Waits for the frame that try_receive() returns, and returns it. Throws the errors of
+  // try_receive(), and PeerError at the deadline.
   Frame receive(Connection& listener, const Deadline& deadline);
 
  private:

@@ -44,8 +44,8 @@ class Collective {
 
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  // This rank's gradient block, [elements] f32. Tensors inside the block are reduced without a
-  // copy.
+  // Returns this rank's gradient block, [elements] f32. Tensors inside the block are reduced
+  // without a copy.
   virtual const Tensor& block() const noexcept = 0;
 
   // Starts to sum the tensor over all ranks, in place. The tensor is f32 or bf16, in host memory;

@@ -12,8 +12,8 @@ namespace syncopate {
 // The timeout of MPI's initialization, which waits for all ranks and cannot be interrupted.
 struct MpiStartLimit {
   std::chrono::milliseconds timeout{0};  // 0 for no limit
-  // Called with an error message, on a thread that waits for the timeout, when the timeout has
-  // passed. Must end the process.
+  // A function that is called with an error message when the timeout has passed. It must end the
+  // process. It is called on a thread that waits for the timeout.
   std::function<void(const std::string& line)> end_process;
 };
 

@@ -138,8 +138,9 @@ class RingAllReduce {
   static constexpr std::size_t kMaxOperations = 256;
   using Operations = std::array<RingOperation, kMaxOperations>;
 
-  // `operations` is used as a ring buffer: operation number s must stay in operations[s %
-  // kMaxOperations] from its submission to its end.
+  // Makes the all-reduce of rank `rank` of `n`, over the connections to the next and from the
+  // previous rank. `operations` is used as a ring buffer: operation number s must stay in
+  // operations[s % kMaxOperations] from its submission to its end.
   RingAllReduce(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n,
                 const Operations& operations);
 

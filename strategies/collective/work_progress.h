@@ -41,7 +41,7 @@ class AbortReason {
 };
 
 // Counts ended all-reduces, which end in the order of their submission. The communication thread
-// increases the count, and the caller waits for a value of it.
+// increases the count, and the caller waits until the count reaches a value.
 class WorkProgress {
  public:
   using Clock = std::chrono::steady_clock;

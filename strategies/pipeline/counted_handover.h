@@ -39,8 +39,8 @@ struct HandoverNames {
 
 class CountedHandover final : public Handover {
  public:
-  // `count` starts at 0 and increases by one, modulo 2^32, for each micro-batch handed over in the
-  // run. It must outlive the object; in shared memory it is a word beside the tensors.
+  // `count` is the number of micro-batches handed over in the run so far, modulo 2^32. The count
+  // must outlive the object; in shared memory it is a word beside the tensors.
   CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                   const WaitRules& rules, HandoverNames names);
 

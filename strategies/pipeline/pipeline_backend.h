@@ -31,8 +31,8 @@ using MakeLinks =
 
 class PipelineBackend final : public Backend {
  public:
-  // `make_links` is called when the model for training is compiled. Throws UsageError if the system
-  // cannot start one thread per stage.
+  // Makes a backend for these stages. `make_links` is called when the model for training is
+  // compiled. Throws UsageError if the system cannot start one thread per stage.
   PipelineBackend(LocalStages stages, int micro_batches, MakeLinks make_links);
 
   Device device() const noexcept override { return stages_.backends.front()->device(); }

@@ -38,8 +38,9 @@ bool is_in_slurm_step(const Environment& environment);
 // Reads the step of this task. Uses only Slurm's variables about the step, since the variables
 // about the job describe what was allocated, not what runs. Throws UsageError if a variable is
 // missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; Slurm's heterogeneous job
-// support. According to the latter, in a step over several components SLURM_STEP_NODELIST is sorted
-// by name, ranks are ordered by component, and no variable says the component of a task.
+// support. Slurm's page on heterogeneous jobs says about a step over several components:
+// SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no variable says the
+// component of a task.
 SlurmStep read_slurm_step(const Environment& environment);
 
 }  // namespace syncopate
