@@ -13,7 +13,7 @@ namespace syncopate {
 struct Workload {
   // Opens the data. Every task must get the same samples; the tasks compare fingerprints of some of
   // them. A program's own function must ignore DataOptions::split, because the caller of the
-  // function applies this option. It throws UsageError for a mistake of the user.
+  // function applies this option. For a mistake of the user the function throws UsageError.
   std::function<DataSplits(const DataOptions&)> open_data;
   // Makes the network for the data. Every task must make the same network; the tasks compare its
   // hash.
