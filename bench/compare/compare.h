@@ -12,11 +12,12 @@
 namespace syncopate::bench {
 
 // Trains the runs that the folder of the report does not have yet, and writes the report. Real runs
-// are trained one after the other; under the virtual clock, several are trained at once. The row of
-// a failed run gets a note. If the machine is quiet at the end, real runs during which other
-// processes took much CPU time are trained once more. Throws UsageError, FileError. Throws
-// std::runtime_error if every run failed or a signal stopped the comparison. The same command,
-// given again, trains only the missing and the failed runs.
+// are trained one after the other; under the virtual clock, several are trained at once. A failed
+// run is noted in the report and does not end the comparison. If the machine is quiet at the end,
+// real runs during which other processes took much CPU time are trained once more. Throws
+// UsageError, FileError. Throws std::runtime_error if every run failed or a signal stopped the
+// comparison. The same command, given again, trains only the missing and the failed runs. command:
+// the command line of the comparison, for comparison.json.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 

@@ -50,7 +50,7 @@ SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label, bool is_virtual);
 
-// Throws UsageError for a flag that --replay would not honour.
+// Throws UsageError if the user gave a flag of train that has no effect with --replay.
 void require_flags_of_replay(const SharedTrainFlags& shared);
 
 // Returns whether the variant's own flags include flags of the data. Its real runs then may read

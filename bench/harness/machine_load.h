@@ -39,7 +39,8 @@ std::string read_proc_stat();  // returns the text of /proc/stat
 // the CPUs that this process may use. One thread only.
 class OthersMeter {
  public:
-  // read_stat: returns the text of /proc/stat; tests pass another function. Throws FileError.
+  // Begins the measurement. read_stat: a function that returns the text of /proc/stat; tests pass
+  // another function. Throws FileError.
   explicit OthersMeter(std::function<std::string()> read_stat = read_proc_stat);
 
   // Returns the share of CPU time, from 0 to 1, that other processes took since construction. The
@@ -60,8 +61,9 @@ class OthersMeter {
 // machine's CPUs minus the CPU time of the measured processes. One thread only.
 class ForeignLoadMeter {
  public:
-  // other_side: processes that belong to the measurement, with all their descendants, such as the
-  // peer. Throws FileError when /proc cannot be read.
+  // Begins the measurement. other_side: the processes, besides this process, that are measured,
+  // such as the peer; all descendants of these processes are measured, too. Throws FileError when
+  // /proc cannot be read.
   explicit ForeignLoadMeter(std::vector<pid_t> other_side);
 
   // Returns the share of one core (2.0 means two cores) that the host and processes outside the

@@ -34,14 +34,17 @@ class RankGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // On rank 0: returns the process ids of all ranks in rank order. Empty on other ranks.
+  // Returns the process ids of all ranks, in rank order, on rank 0. Returns an empty list on other
+  // ranks.
   const std::vector<pid_t>& pids() const noexcept { return pids_; }
 
-  // Called by every rank. Rank 0 reads a line of its standard input and sends it to the other
-  // ranks; all ranks return the line. Blocks until there is a line. Returns nullopt at the end of
-  // the input, or when rank 0 has ended. A line has at most kLongestText bytes.
+  // Returns the next command on every rank; every rank calls this function. Rank 0 reads a line of
+  // its standard input and sends the line to the other ranks. Blocks until there is a line. Returns
+  // nullopt at the end of the input, or when rank 0 has ended. A line has at most kLongestText
+  // bytes.
   std::optional<std::string> next_command();
-  // Called by every rank; returns the `text` of rank 0. Throws PeerError when rank 0 has ended.
+  // Returns, on every rank, the `text` that rank 0 passed; every rank calls this function. Throws
+  // PeerError when rank 0 has ended.
   std::string share(const std::string& text);
 
   // A barrier: returns when all ranks have called it. Spins; if each rank has a core of its own,
@@ -93,9 +96,10 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run);
 
-// Called by every rank after it has written `count` times in seconds to its row. On rank 0, returns
-// for each of the `count` positions the time of the slowest rank; on the other ranks, returns an
-// empty vector. Throws what RankGroup::barrier() throws.
+// Returns, for each of `count` measurements, the time of the slowest rank. Every rank calls this
+// function after writing its `count` times in seconds to row(rank). On rank 0, element i of the
+// result is the largest of the i-th times of all ranks; on other ranks, the result is empty. Throws
+// what RankGroup::barrier() throws.
 std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count, const Deadline& deadline);
 
 }  // namespace syncopate::bench

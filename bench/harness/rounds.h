@@ -15,7 +15,7 @@ namespace syncopate::bench {
 struct Rounds {
   std::vector<std::vector<double>> sides;  // indexed as sides[s][round]
   std::vector<double> foreign;  // share of one core that foreign processes used, by round
-  // measure_core_ring() of each round; empty on a machine with one core.
+  // The result of measure_core_ring() in each round; empty on a machine with one core.
   std::vector<double> ring_gb_per_s;
 
   // Returns sides[side] for the rounds that quiet_rounds() (measure.h) returns.
@@ -26,9 +26,9 @@ struct Rounds {
 // is the same in all rounds.
 using Turn = std::function<double()>;
 
-// Runs all turns in order, `rounds` times. other_side: processes that belong to the measurement;
-// their time and the time of their descendants is not foreign load. Throws what a turn throws, and
-// FileError when /proc cannot be read.
+// Runs all turns in order, `rounds` times. other_side: see ForeignLoadMeter; the CPU time of these
+// processes and of their descendants is not foreign load. Throws what a turn throws, and FileError
+// when /proc cannot be read.
 Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
                    const std::vector<pid_t>& other_side);
 

@@ -14,11 +14,12 @@ namespace syncopate::bench {
 // Encodes the gradients of one worker. One thread only.
 class OutgoingGradient {
  public:
-  // `placement` gives the buckets and their servers, and must outlive this object.
+  // Makes an encoder for each bucket. placement: the buckets and the server of each bucket; must
+  // outlive this object.
   OutgoingGradient(const ps::CompressionOptions& compression, const ps::Placement& placement);
 
-  // Encodes gradients, [arena total] f32. keep: whether the gradients are copied first, for callers
-  // that overwrite them before part() is used for the last time. Without `keep`, the parts may
+  // Encodes gradients, [arena total] f32. keep: whether the gradients are copied first; true if the
+  // caller overwrites `gradients` before the last use of part(). Without `keep`, the parts may
   // refer to the memory of `gradients`, depending on the codec.
   void take(const Tensor& gradients, bool keep);
   const ps::EncodedGradient& part(BucketId bucket) const {

@@ -44,7 +44,7 @@ class StepTimes {
   // for each server. Returns the time at which the last worker has the new values. Throws PeerError
   // if a worker is killed during the step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // Returns the time accounts of all workers, without their numbers of samples.
+  // Returns the time accounts of all workers. WorkerAccount::samples is not set.
   std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
 
  private:

@@ -19,9 +19,9 @@ namespace syncopate::bench {
 // The network on which all virtual workers compute. One thread only.
 class VirtualDevice {
  public:
-  // The device begins with the initial values of the seed in `options`. test: the split that
-  // evaluate() reads. `graph` and `test` must outlive the device. Throws what Backend::compile()
-  // throws.
+  // Compiles `graph` and sets the initial values that follow from the seed in `options`. test: the
+  // split that evaluate() reads. `graph` and `test` must outlive the device. Throws what
+  // Backend::compile() throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);
 
@@ -30,7 +30,8 @@ class VirtualDevice {
   const Tensor& gradients() const noexcept { return arena_->gradients(); }  // f32, [total]
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
-  // Must be called after a write to the tensor values().
+  // Marks all values as changed, so that the model reads the new values. Must be called after a
+  // write to the tensor values().
   void note_written() { arena_->bump_all_versions(); }
   // Sets values and running statistics as `train --init-from file` does. Throws what load_weights()
   // throws.
@@ -43,7 +44,7 @@ class VirtualDevice {
   Scores train(const Batch& batch, std::span<float> state);
   // Evaluates the loaded values, with the running statistics `state`, on the split `test`.
   Evaluation evaluate(std::span<const float> state);
-  // Evaluates on another split.
+  // Evaluates the loaded values, with the running statistics `state`, on `split`.
   Evaluation evaluate_on(const Dataset& split, std::span<const float> state);
 
  private:

@@ -1,5 +1,6 @@
-// The arithmetic of one device. There is one Backend per replica. The models that a Backend
-// compiles share its threads or its CUDA stream.
+// The interface to the arithmetic of one device: a Backend compiles graphs to Models, and updates
+// parameters. There is one Backend per replica. The models that a Backend compiles share its
+// threads or its CUDA stream.
 #pragma once
 
 #include <array>

@@ -36,8 +36,8 @@ class FileError : public Error {
   using Error::Error;
 };
 
-// Thrown when a sample cannot be read, or when too many cannot be read. Every task of the job would
-// fail in the same way.
+// Thrown when a sample cannot be read, or when more samples cannot be read than the user allows.
+// Every task of the job would fail in the same way.
 class BadSampleError : public FileError {
   using FileError::FileError;
 };

@@ -15,8 +15,9 @@
 namespace syncopate {
 
 // If the address space or the data of this process is limited (ulimit -v, -d), makes the process
-// use less address space. Also makes it end with one line and exit code 1 if a library aborts or
-// crashes. Does nothing without such a limit. Called once, before the first thread starts.
+// use less address space. Also makes the process end with a one-line message and exit code 1 if a
+// library aborts or crashes. Does nothing without such a limit. Called once, before the first
+// thread starts.
 void adapt_to_limited_address_space();
 
 // Tests whether `count` threads can run at the same time while `spare_bytes` of address space are
@@ -32,15 +33,15 @@ std::string thread_advice(const std::filesystem::path& root = "/");
 
 // Returns how much memory this process can still get, in bytes. This is the smallest of: what the
 // machine can provide by using free memory, dropping caches and swapping; what the cgroups leave;
-// and what the limit on address space leaves. Very large when unknown.
+// and what the limit on address space leaves. Returns a very large number if unknown.
 std::int64_t obtainable_memory(const std::filesystem::path& root = "/");
 
 // Finds out whether the kernel ended a child process for lack of memory. Must be constructed before
 // the children start. The children must be in the memory cgroup of this process. One thread only.
 class MemoryKills {
  public:
-  // root: the root of the file system, for tests. interval: the time between two readings by
-  // look().
+  // root: the root of the file system; tests pass another folder. interval: the least time between
+  // two readings by look().
   explicit MemoryKills(std::filesystem::path root = "/",
                        std::chrono::nanoseconds interval = std::chrono::seconds(5));
   // If next_look() has passed, reads the kernel's count of kills and sets next_look(). Called

@@ -14,7 +14,8 @@
 namespace syncopate {
 
 // Returns the CPU time that the process may use, in CPUs (1.5: 1.5 s per second); nullopt without a
-// limit. root: here and below, the root of the file system, for tests.
+// limit. root: here and in the functions below, the root of the file system; tests pass another
+// folder.
 std::optional<double> cgroup_cpus(const std::filesystem::path& root = "/");
 
 // Returns the swap space that the process can still use, in bytes: the smaller of the machine's
@@ -23,11 +24,12 @@ std::int64_t free_swap(const std::filesystem::path& root = "/");
 
 // Returns the memory that the process can still get, in bytes: the smaller of the machine's
 // available memory and what the cgroups leave. Caches that the kernel can drop count as available.
-// 0 when unknown.
+// Returns 0 if unknown.
 std::int64_t available_memory(const std::filesystem::path& root = "/");
 
 // Returns the memory and swap space that the machine has, or that the cgroups of this process allow
-// if that is less, in bytes. All processes of the machine or the cgroup share it. 0 when unknown.
+// if that is less, in bytes. All processes of the machine or the cgroup share this memory. Returns
+// 0 if unknown.
 std::int64_t total_memory(const std::filesystem::path& root = "/");
 
 // A memory limit of a cgroup.

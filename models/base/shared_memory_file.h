@@ -29,7 +29,8 @@ bool is_sealed_against_shrinking(int file) noexcept;
 // file. The mapping stays valid when the descriptor is closed and when all other processes end.
 class SharedMapping {
  public:
-  // size_bytes is the size of the shared memory file. Throws OutOfMemoryError, FileError.
+  // Maps the whole file. file: the descriptor of the shared memory file. size_bytes: the size of
+  // the file. purpose: see make_shared_memory_file(). Throws OutOfMemoryError, FileError.
   SharedMapping(int file, std::size_t size_bytes, std::string_view purpose);
   SharedMapping(SharedMapping&& other) noexcept;
   SharedMapping& operator=(SharedMapping&&) = delete;

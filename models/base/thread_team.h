@@ -18,9 +18,9 @@ namespace syncopate {
 // A team of threads; run() is called by one thread at a time.
 class ThreadTeam {
  public:
-  // `count`, the number of threads, includes the caller of run(). Threads are named
-  // "<name>-<member>". Throws UsageError when the system does not start all threads; the message
-  // says how many it started.
+  // Starts the threads. `count`, the number of threads, includes the caller of run(), so count - 1
+  // threads are started. Threads are named "<name>-<member>". Throws UsageError when the system
+  // does not start all threads; the message says how many threads were started.
   ThreadTeam(int count, std::string name);
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;

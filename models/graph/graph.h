@@ -84,8 +84,8 @@ struct Conv2dOp {
   int groups = 1;
 };
 // Transposed convolution: computes the input gradient of a convolution with this kernel, stride and
-// padding, where x takes the place of the output gradient. A map of H x W becomes one of
-// (H - 1) * stride + kernel_h - pad.rows() by (W - 1) * stride + kernel_w - pad.columns().
+// padding, where x takes the place of the output gradient. A map of H x W becomes a map of (H - 1)
+// * stride + kernel_h - pad.rows() by (W - 1) * stride + kernel_w - pad.columns().
 // The weight is [C, R, S, K] in memory and [C, K, R, S] in files, with C input and K output
 // channels. Equal to ConvTranspose2d of PyTorch; PyTorch's output_padding is expressed by a smaller
 // padding at the bottom and the right.

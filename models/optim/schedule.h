@@ -31,9 +31,9 @@ struct ScheduleOptions {
 // The schedule of the learning rate. Thread-safe.
 class Schedule {
  public:
-  // Throws UsageError when the learning rate, the length of the run or the factor is not positive
-  // and finite. Throws UsageError, too, when milestones do not ascend or the warm-up is longer than
-  // the run.
+  // Checks and stores the options. Throws UsageError when the learning rate, the length of the run
+  // or the factor is not positive and finite. Throws UsageError, too, when milestones do not ascend
+  // or the warm-up is longer than the run.
   explicit Schedule(ScheduleOptions options);
   // Returns the learning rate after `epochs` passes over the data; fractions of an epoch count.
   // Source: Loshchilov and Hutter 2017, eq. 5 without restarts, for the cosine; Goyal et al. 2017,

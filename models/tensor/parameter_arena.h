@@ -56,9 +56,9 @@ std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_
 // bucket's values (update, pull, restore), no other thread may access that bucket.
 class ParameterArena {
  public:
-  // buckets: the result of plan_buckets(). values, gradients: the memory of the arena, for a store
-  // that shares it with other replicas or processes; if null, zeroed host memory is allocated.
-  // Throws ShapeError unless a given tensor is [total] f32.
+  // Makes an arena with this layout. buckets: the result of plan_buckets(). values, gradients: the
+  // memory of the arena, if a store shares the memory with other replicas or processes; if null,
+  // zeroed host memory is allocated. Throws ShapeError unless a given tensor is [total] f32.
   ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets, const Tensor* values = nullptr,
                  const Tensor* gradients = nullptr);
 

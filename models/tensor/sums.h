@@ -1,8 +1,8 @@
 // The additions of every all-reduce and of the shard, and conversions between f32 and bf16. Order
 // and rounding are fixed, so the bits of a sum do not depend on the instruction set or on how the
 // array is sliced. Denormal f32 sums become zero (models/base/denormals.h), whatever mode the
-// calling thread has set. A bf16 element is a u16 word. To add two of them, both are converted to
-// f32 and the sum is rounded to the nearest bf16, ties to even; NaN stays NaN.
+// calling thread has set. A bf16 element is a u16 word. To add two bf16 elements, both are
+// converted to f32 and the sum is rounded to the nearest bf16, ties to even; NaN stays NaN.
 #pragma once
 
 #include <cstdint>

@@ -62,8 +62,9 @@ std::vector<std::string_view> network_names();
 std::string why_no_network(std::string_view model);
 
 // Builds the network that a value of --model names. Throws UsageError for an unknown name, with a
-// message that lists the known names; also when parse_network_file() does. Throws FileError when
-// the file cannot be read, and ShapeError when the samples do not fit the network.
+// message that lists the known names, and for a network file that parse_network_file() refuses.
+// Throws FileError when the file cannot be read, and ShapeError when the samples do not fit the
+// network.
 Graph build_network(std::string_view model, const NetworkInput& input);
 
 }  // namespace syncopate

@@ -46,8 +46,8 @@ std::string question_of(const Outcome& outcome);
 // Returns the conditions of the comparison, such as "mlp on digits, 8 workers, --service-time
 // exponential:1, simulated; 5 seeds".
 std::string setting_sentence(const Outcome& outcome);
-// For a derived target, returns text such as ", 98 % of the best of one-device". For a given
-// target, returns "".
+// Returns text that says from which run the target was derived, such as ", 98 % of the best of
+// one-device". Returns "" if the user gave the target.
 std::string target_source(const Comparison& comparison);
 
 // The rows `below` that ended less accurate than the row `best`, as tests show. `best` is the row

@@ -33,8 +33,8 @@ std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double s
 // Multiple Comparisons (1953).
 class StudentizedRange {
  public:
-  // means: the number of variables, at least 2. degrees: the degrees of freedom d, at least 1; may
-  // be a fraction or infinite.
+  // Makes the distribution. means: the number of variables, at least 2. degrees: the degrees of
+  // freedom d, at least 1; may be a fraction or infinite.
   StudentizedRange(int means, double degrees);
   // Returns the probability that the variable is above `range`.
   double tail(double range) const;

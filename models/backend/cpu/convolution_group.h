@@ -1,5 +1,5 @@
-// What the groups of conv2d and of conv_transpose2d share: the passes of a convolution by oneDNN.
-// Included by .cc files of this folder only.
+// The base class of the groups of conv2d and conv_transpose2d. Computes the passes of their
+// convolution by oneDNN. Included by .cc files of this folder only.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,10 @@
 
 namespace syncopate {
 
-// A transposed convolution exchanges the roles: its forward pass is the input gradient of a
-// convolution, its input gradient is that convolution's forward pass, and its output is that
-// convolution's input.
+// How a group uses the passes of its convolution. kConvolution: the group's forward pass is the
+// forward pass of the convolution. kTransposed: the group's forward pass is the convolution's input
+// gradient, the group's input gradient is the convolution's forward pass, and the group's output
+// has the shape of the convolution's input.
 enum class Roles : std::uint8_t { kConvolution, kTransposed };
 
 class ConvolutionGroup : public PlainGroup {
@@ -31,7 +32,8 @@ class ConvolutionGroup : public PlainGroup {
     if (!trains()) return needs;
     needs.inputs_in_backward = 1;
     needs.output_in_backward = group().relu;
-    // The input's gradient is computed after the weight's, in the same memory.
+    // The gradient of the input is computed after the gradient of the weight, in the same scratch
+    // memory.
     needs.backward_scratch = weight_gradient_.scratch_bytes();
     if (wants_input_gradient_) {
       needs.backward_scratch = std::max(
@@ -51,7 +53,8 @@ class ConvolutionGroup : public PlainGroup {
   }
 
  protected:
-  // `what` names the group in errors, before the name of its node.
+  // what: the kind of the group in error messages, such as "convolution"; the name of the node
+  // follows.
   ConvolutionGroup(const GroupSite& site, Roles roles, std::string_view what)
       : PlainGroup(site),
         roles_(roles),
@@ -59,7 +62,9 @@ class ConvolutionGroup : public PlainGroup {
         wants_input_gradient_(trains() && site.wants_input_gradient),
         output_elements_(site.output_elements()) {}
 
-  // Describes the passes. algorithm(pass) returns the algorithm of a ConvPass.
+  // Sets the convolution and makes the primitive descriptors of the passes that the group needs.
+  // joined: how groups of the convolution are joined. algorithm(pass): returns the algorithm of a
+  // ConvPass.
   template <typename Algorithm>
   void describe(const Convolution& convolution, const JoinedGroups& joined,
                 const Algorithm& algorithm) {
@@ -80,7 +85,8 @@ class ConvolutionGroup : public PlainGroup {
   }
 
   void run_forward() const { run_forward_.run(); }
-  // Applies the ReLU's gradient to the output's gradient in place.
+  // If the group has a ReLU, applies the backward pass of the ReLU to the gradient of the output,
+  // in place.
   void mask_gradient() const {
     if (group().relu) kernels().relu_backward(dy(), y(), dy(), output_elements_);
   }
@@ -102,7 +108,8 @@ class ConvolutionGroup : public PlainGroup {
     return packed_weight(context(), node().parameters[0], joined_, convolution_, format);
   }
 
-  // Binds the convolution's forward pass, from its x to its y.
+  // Returns the convolution's forward pass, bound to memory. from: the convolution's x. into: the
+  // convolution's y.
   BoundPrimitive bound_forward(const float* from, float* into, std::byte* scratch) const {
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), const_cast<float*>(from)},
@@ -115,7 +122,8 @@ class ConvolutionGroup : public PlainGroup {
     return {context().onednn.engine, dnnl::convolution_forward(forward_), arguments};
   }
 
-  // Binds the convolution's input gradient, from the memory of its y to that of its x.
+  // Returns the computation of the convolution's input gradient, bound to memory. from: the
+  // gradient of the convolution's y. into: the gradient of the convolution's x.
   BoundPrimitive bound_data(const float* from, float* into, std::byte* scratch) const {
     return {context().onednn.engine,
             dnnl::convolution_backward_data(data_),

@@ -52,7 +52,7 @@ struct GroupContext {
   int lanes;
   float* gradients;  // [arena total], the parameter gradients of this lane
 
-  // Returns the shape of this lane's values of a type with blocked channels.
+  // Returns the shape of this lane's samples of a value; `type` has blocked channels.
   BlockedShape blocked(const ValueType& type) const {
     return {n, (type.channels() + kernels.block - 1) / kernels.block, type.pixels()};
   }

@@ -1,6 +1,6 @@
 // Several groups of a convolution that are computed as one group, because oneDNN is fast only if
-// the channels of a group fill whole blocks. This is a separate header because the convolutions and
-// the copies of their weights both use it.
+// the channels of a group fill whole blocks. This is a separate header because ConvolutionGroup and
+// PackedWeights both use it.
 #pragma once
 
 #include <algorithm>

@@ -12,8 +12,9 @@ namespace syncopate {
 // A pool of lanes. run() is called by one thread at a time.
 class LanePool {
  public:
-  // `count` is the number of lanes and includes the caller of run(). Throws UsageError unless 1 <=
-  // count <= 1024, or if the system does not start that many threads.
+  // Starts the threads of the lanes. `count` is the number of lanes and includes the caller of
+  // run(). Throws UsageError unless 1 <= count <= 1024, or if the system does not start that many
+  // threads.
   explicit LanePool(int count);
   int count() const noexcept { return team_.count(); }
 

@@ -1,6 +1,6 @@
 // Computes the weight gradient of a convolution by oneDNN, and finds the copy of the weight in a
-// oneDNN format. Used by ConvGroup (conv_group.cc) and ConvTransposeGroup
-// (conv_transpose_group.cc). Included by .cc files of this folder only.
+// oneDNN format. Used by ConvolutionGroup (convolution_group.h). Included by .cc files of this
+// folder only.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,8 @@ namespace syncopate::cuda {
 // Copies one tensor of each batch to the device. Used by one thread only.
 class BatchUpload {
  public:
-  // most_bytes: the size in bytes of the largest batch.
+  // Allocates memory on the device and pinned memory on the host. most_bytes: the size in bytes of
+  // the largest batch.
   BatchUpload(std::size_t most_bytes, int device);
   BatchUpload(const BatchUpload&) = delete;
   BatchUpload& operator=(const BatchUpload&) = delete;
@@ -44,7 +45,8 @@ class BatchUpload {
   };
 
   // Pins the memory of a large batch when a batch lies in this memory for the second time, because
-  // the memory then belongs to a ring of batches. Returns whether the memory is pinned.
+  // batches then probably take turns in a ring of memory blocks. Returns whether the memory is
+  // pinned.
   bool pin_if_it_returns(const Tensor& batch);
 
   Stream copies_;

@@ -15,8 +15,8 @@ namespace syncopate::cuda {
 // by one thread only.
 class CapturedWork {
  public:
-  // uncaptured_runs: the number of runs that are started kernel by kernel before the work is
-  // captured.
+  // Captures nothing yet. uncaptured_runs: the number of calls of run() that start the work kernel
+  // by kernel before the work is captured.
   explicit CapturedWork(int uncaptured_runs = 2) : uncaptured_runs_(uncaptured_runs) {}
 
   // Starts the kernels of `work` on `stream`. The first runs are started kernel by kernel, because

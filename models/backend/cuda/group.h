@@ -213,7 +213,8 @@ class PlainGroup : public Group {
   GroupMemory memory_;
 };
 
-// A group of one kernel for each pass: forward(x, y, stream) and backward(dy, dx, stream).
+// A group that calls one kernel in each pass: forward_kernel(x, y, stream) and backward_kernel(dy,
+// dx, stream).
 template <typename T, typename Forward, typename Backward>
 class KernelGroup final : public PlainGroup {
  public:

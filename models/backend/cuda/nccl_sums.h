@@ -49,9 +49,9 @@ inline const NcclTable& nccl_library() {
   return kLibrary;
 }
 
-// Makes the sums of one rank. `nccl` must outlive the sums. The watch thread notices errors and
-// abort() within watch_interval, unless the replica's thread notices them first. Throws
-// DeviceError.
+// Makes the BucketSums of one rank. nccl: the NCCL functions to call; the table must outlive the
+// BucketSums. The watch thread notices errors and abort() within watch_interval, unless the
+// replica's thread notices them first. Throws DeviceError.
 std::unique_ptr<BucketSums> make_nccl_sums(
     const DeviceRank& rank, const NcclTable& nccl,
     std::chrono::milliseconds watch_interval = std::chrono::milliseconds(100));

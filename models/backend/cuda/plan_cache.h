@@ -16,17 +16,18 @@ namespace syncopate::cuda {
 // share one file. Keys and engines are texts of one line without tabs.
 class PlanCache {
  public:
-  // Reads the plan file if it exists. If the file is damaged or has another version, a warning is
-  // logged, the file counts as empty, and get_or_store() replaces it. device: a name of the device
-  // on which engines are measured; no other device of this machine has the name.
+  // Reads the plan file if there is one. If the file is damaged or has another version, a warning
+  // is logged, the file counts as empty, and get_or_store() replaces it. device: a name of the
+  // device on which engines are measured; no other device of this machine has the name.
   explicit PlanCache(std::filesystem::path file, std::string device = "");
 
   std::optional<std::string> find(const std::string& key) const;
   // Waits until no other process measures on this device, and excludes other processes from
   // measuring while the returned Turn exists, because simultaneous measurements would falsify each
-  // other. Then reads the plan file again, because others may have added entries. After a wait of
-  // two minutes, or on a file system without locks, continues without excluding others. A call
-  // during a turn of this object joins that turn.
+  // other. Then reads the plan file again, because other processes may have added entries. After a
+  // wait of two minutes, or on a file system without locks, continues without excluding other
+  // processes. During a turn of this object, another call returns at once, and the turn lasts as
+  // long as the first Turn.
   class Turn;
   [[nodiscard]] Turn take_turn();
   // Stores `engine` under `key` in the plan file, and returns the engine that the file then has for

@@ -74,7 +74,7 @@ class LossScaler {
 // work runs on the given stream.
 class DeviceVariables {
  public:
-  // arena and state must outlive the DeviceVariables.
+  // Allocates the blocks on the device. `arena` and `state` must outlive the DeviceVariables.
   DeviceVariables(ParameterArena& arena, StateBlock& state, const BackendOptions& options);
 
   ~DeviceVariables();
@@ -124,8 +124,8 @@ class DeviceVariables {
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
-  // keep_gradients() copies the gradients, summed over the micro-batches so far, to a second block.
-  // add_kept_gradients() adds the bucket's part of this block to the gradients.
+  // keep_gradients() copies the gradients, which are the sums over the micro-batches so far, to a
+  // second block. add_kept_gradients() adds the bucket's part of this block to the gradients.
   void keep_gradients(cudaStream_t stream);
   void add_kept_gradients(BucketId bucket, cudaStream_t stream);
   void drop_kept_gradients() noexcept { has_kept_gradients_ = false; }

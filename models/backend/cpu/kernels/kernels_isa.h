@@ -1,5 +1,6 @@
 // The vector type of one instruction set, in its namespace. Included only by the .cc files of this
-// folder that are compiled once per instruction set. cpu_kernels.h documents their functions.
+// folder that are compiled once per instruction set. cpu_kernels.h documents the functions in these
+// files.
 #pragma once
 
 #include <immintrin.h>
@@ -60,7 +61,7 @@ static inline void store_bytes(std::uint8_t* p, IntVec v) {
 }
 #endif
 
-// Write the functions of a file into the table.
+// Each function writes the pointers to the kernels of one .cc file into the table.
 void fill_activations(CpuKernels& table);
 void fill_batch_norm(CpuKernels& table);
 void fill_conv_pool(CpuKernels& table);

@@ -25,8 +25,8 @@ std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 // only. Throws DeviceError.
 class ConvolutionGraph {
  public:
-  // handle: the cuDNN handle of the device that the graph is planned for; null if this device is
-  // only described (PlanTarget).
+  // Makes the graph. handle: the cuDNN handle of the device for which the graph is planned; null if
+  // this device is only described (PlanTarget).
   ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle);
 
   const Descriptor& descriptor() const noexcept { return graph_; }

@@ -32,7 +32,7 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
-// The type of constants of Terms that use no constants per channel.
+// What Terms::constants() returns if the Terms need no constants per channel.
 struct NoConstants {};
 
 // The first kernel of column sums; writes partial [row_blocks][kSums][channels]. Terms has these
@@ -40,7 +40,7 @@ struct NoConstants {};
 // ahead. constants<kWidth>(channel): returns the constants of a pack of channels.
 // read<kWidth>(first): reads the pack with the first element `first`. add(first, inputs, constants,
 // sums): adds the result `inputs` of read(first) to sums, float[kSums][kWidth].
-// finish<kWidth>(channel, sums): called after a thread's last row; Terms may lack it.
+// finish<kWidth>(channel, sums): called after a thread's last row; Terms need not have this member.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {

@@ -25,7 +25,7 @@ inline constexpr int kThreads = 256;  // the number of threads of a block
 inline constexpr int kBlocksAtOnce = 4;
 inline constexpr int kMostBlocksAtOnce = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
-inline constexpr int kWidestTile = 32;  // in packs; a warp then reads 512 bytes of a row
+inline constexpr int kWidestTile = 32;  // in packs, so that a warp reads 512 bytes of a row
 
 struct ColumnGrid {
   std::int64_t rows = 0;
@@ -97,8 +97,8 @@ __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& 
   }
 }
 
-// Returns the blocks of a grid with a thread for each of `count` indices, but at most kMostBlocks:
-// a thread then takes several indices.
+// Returns the number of blocks of a grid with one thread for each of `count` indices, but at most
+// kMostBlocks. With kMostBlocks, a thread may process several indices.
 inline dim3 blocks_for(std::int64_t count) {
   const std::int64_t blocks = (count + kThreads - 1) / kThreads;
   return dim3(static_cast<unsigned>(std::min<std::int64_t>(blocks, kMostBlocks)));
@@ -168,7 +168,7 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   int most_blocks = kMostBlocks;
   int rows_of_thread = 1;
   if constexpr (kReadsAhead<Operation>) {
-    most_blocks = kMostBlocksAtOnce;  // not more, so that all blocks go through the map together
+    most_blocks = kMostBlocksAtOnce;  // so few that all blocks go through the map together
     rows_of_thread = Operation::kRowsAtOnce;
   }
   with_width<T>(vectors, [&](auto width) {

@@ -9,20 +9,24 @@
 
 namespace syncopate::cuda {
 
-// The kernel of element-wise operations. Operation provides at<kWidth>(first element).
+// The kernel of element-wise operations. Operation has the function at<kWidth>(first), which
+// computes kWidth elements from the index `first` on.
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads)
     elementwise_kernel(Operation operation, std::int64_t count) {
   const std::int64_t packs = count / kWidth;
   for_indices_of_thread(packs,
                         [&](std::int64_t pack) { operation.template at<kWidth>(pack * kWidth); });
-  // The elements after the last whole pack are fewer than the threads of a block: one per thread.
+  // After the last whole pack, fewer elements are left than a block has threads. Each is computed
+  // by one thread.
   const std::int64_t last =
       packs * kWidth + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (kWidth > 1 && last < count) operation.template at<1>(last);
 }
 
-// Applies an operation to all elements. Wide is the largest of the types that the operation moves.
+// Applies `operation` to the elements 0 to count - 1. Wide: the largest of the element types that
+// the operation reads or writes. vectors: whether a thread moves packs of 16 bytes of Wide;
+// otherwise it moves single elements.
 template <typename Wide, typename Operation>
 void for_each_element(const char* name, const Operation& operation, std::int64_t count,
                       bool vectors, cudaStream_t stream) {

@@ -56,16 +56,17 @@ __device__ RowPart<kLanes, kWidth> part_of_thread(std::int64_t rows, int channel
   return {row, thread % kLanes * kWidth, row < rows ? channels : 0};
 }
 
-// Returns the blocks of a grid with kLanes threads for each row.
+// Returns the number of blocks of a grid with kLanes threads for each row.
 template <int kLanes>
 dim3 blocks_for_rows(std::int64_t rows) {
   const std::int64_t rows_of_block = kThreads / kLanes;
   return dim3(static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block));
 }
 
-// Calls start(lanes, width, blocks) to launch a kernel. lanes: std::integral_constant, the number
-// of threads per row. width: std::integral_constant, the number of elements per pack. blocks: the
-// blocks of the grid.
+// Chooses the launch parameters for a map [rows, channels], and calls start(lanes, width, blocks),
+// which launches the kernel. Does not call start() if `rows` is 0. lanes: std::integral_constant,
+// the number of threads per row. width: std::integral_constant, the number of elements per pack.
+// blocks: the number of blocks of the grid.
 template <typename T, typename Start>
 void with_rows(std::int64_t rows, int channels, bool vectors, const Start& start) {
   if (rows == 0) return;
