@@ -81,8 +81,8 @@ class AsynchronousJob {
   // last batch. Throws PeerError.
   virtual std::optional<Assignment> wait_assignment() = 0;
   // Returns the snapshot of an assignment in tensors that the caller owns. Snapshot::state is the
-  // average over workers. The slots are read only if `with_slots`. Throws PeerError,
-  // ps::SnapshotWithdrawn.
+  // average of the workers' running statistics. The slots are read only if `with_slots`. Throws
+  // PeerError, ps::SnapshotWithdrawn.
   virtual Snapshot read_snapshot(const Assignment& assignment, bool with_slots) = 0;
   virtual void done(const Assignment& assignment) = 0;
   // Makes the next step use the current values of the variables instead of the values in the

@@ -21,8 +21,9 @@ inline constexpr int kMostReplicasInStep = 1024;
 
 // Writes a report to `trailer`, [kTrailerElements] f32. Counts below 2^42 are exact, the loss is
 // exact to 2^-42 and metrics to 2^-28. A loss or metric is read back as not finite if it is
-// negative, not finite or too large: from 2^84 on for the loss, from 2^56 on for metrics. The sum
-// of several trailers has the least blocked_seconds of its reports, to within a fifth.
+// negative, not finite or too large: from 2^84 on for the loss, from 2^56 on for metrics. In a sum
+// of trailers, blocked_seconds is the least value of the summed reports, with an error of up to a
+// fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
 // Reads the trailer of one replica, or a sum of trailers. Returns the report, or the sum of the
 // reports.

@@ -89,8 +89,8 @@ class Client {
 
   // write_variables() and write_state() write the initial values; initialised() reports that they
   // are complete. The worker for which initialises() is true calls them in this order. `values` and
-  // each slot are [arena total] f32. `step` sets the versions: the next update is number `step` +
-  // 1.
+  // each slot are [arena total] f32. `step` is the number of updates that led to these values;
+  // every bucket gets the version `step` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);

@@ -21,7 +21,8 @@ class ControlLink {
 
   // Sends the message to shard 0 once shard 0 has accepted this worker.
   void send(wire::MessageT message);
-  // The received messages that IoThread must handle, in the order of the members.
+  // The received messages that IoThread must handle. IoThread handles them in the order of the
+  // members of Changes.
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // the number of the snapshot rolled back to
     std::optional<std::vector<wire::ServerAddressT>> addresses;

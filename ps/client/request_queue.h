@@ -33,7 +33,7 @@ struct ShardRequest {
 inline std::int64_t size_of(const wire::BucketPlace& place) { return place.end() - place.begin(); }
 
 ShardRequest pull_request(int bucket, const wire::DeclarationT& declaration);
-// Returns the bytes of a bucket's values in an answer.
+// Returns how many bytes a bucket's values take in an answer.
 std::int64_t value_bytes(int bucket, const wire::DeclarationT& declaration);
 
 struct OpenRequest {

@@ -79,7 +79,7 @@ class Coordinator {
   HelloAnswer on_hello(const wire::HelloT& hello);
 
   // Handles a message of a registered task, other than Hello. Ignores a message that does not fit
-  // the state.
+  // the state of the job or of the task.
   void on_message(const TaskId& from, const wire::MessageT& message);
   // Handles the loss of a task. Called when the task's timeout has passed, or the task's process
   // ended without sending Leaving; `reason` says which of the two. For a lost server, the function
@@ -133,7 +133,8 @@ class Coordinator {
   std::optional<std::vector<std::byte>> save(std::uint64_t snapshot) const;
   // Restores the coordinator. Called before the first Hello, once for each existing snapshot,
   // oldest first. The job continues from the newest snapshot, and can roll back to an earlier
-  // snapshot if a server lacks a file. Throws FileError for bytes that save() did not write.
+  // snapshot if a server does not have its file of the newest snapshot. Throws FileError for bytes
+  // that save() did not write.
   void restore(std::span<const std::byte> saved);
   // How many of the newest snapshots a roll-back can choose from. Servers keep at least this number
   // of snapshot files.

@@ -1,5 +1,6 @@
 // The coordinator's part of a snapshot: the state of the job that a restarted server 0 continues
-// from, and the encoding of this state. The snapshot file of shard 0 contains it.
+// from, and the encoding of this state. The snapshot file of shard 0 contains the coordinator's
+// part.
 #pragma once
 
 #include <cstddef>

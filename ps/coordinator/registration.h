@@ -57,8 +57,8 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
-  // Counts the steps of a reconnecting worker that are missing in the restored snapshot of server
-  // 0.
+  // Counts the steps of a reconnecting worker that are not in the snapshot which server 0 has
+  // restored.
   void count_steps_after_snapshot(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
   // Asks one worker for its declaration, which becomes the job's declaration. Later asks each

@@ -26,8 +26,8 @@ class CallerListener {
   bool is_full(std::size_t callers) const noexcept {
     return lacks_descriptors_ || callers >= kMostCallers;
   }
-  // Accepts a waiting caller; returns nullopt if no caller waits or none can be accepted. Logs once
-  // that this process has no free descriptor.
+  // Accepts a waiting caller; returns nullopt if no caller waits or none can be accepted. Logs the
+  // first time that this process has no free descriptor.
   std::optional<Connection> accept(std::size_t callers);
 
   // How often a full listener should check whether it can accept callers again.

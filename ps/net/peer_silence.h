@@ -56,10 +56,9 @@ std::string describe(const LostPeer& lost);
 //   - Otherwise the timeout is 3 `timeout` in each of three situations: the job is being set up, a
 //     thread of the process waits for memory or a disk, or the process has ended but its connection
 //     is still open.
-// - In all other cases the timeout is `timeout`. If the process is known to be alive, kLooks
-// successive
-//     checks must also have found it alive with a CPU. A process that has a CPU and still sends
-//     nothing hangs.
+//   - In all other cases the timeout is `timeout`. If the process is known to be alive, kLooks
+//     successive checks must also have found it alive with a CPU. A process that has a CPU and
+//     still sends nothing hangs.
 // In the second and third of these cases, the peer is lost only if the last two checks found no
 // thread of the peer or of the observer without a CPU, because a single check cannot detect this.
 // Used by one thread at a time.

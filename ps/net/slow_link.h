@@ -68,7 +68,8 @@ class SlowStream {
   // Returns whether bytes are due and the receiver's socket is full. The caller then polls the
   // socket for POLLOUT.
   bool wants_to_write() const noexcept { return is_blocked_; }
-  // Returns when the next bytes are due; nullopt if the stream has no bytes, or wants_to_write().
+  // Returns when the next bytes are due; nullopt if the stream has no bytes, or wants_to_write() is
+  // true.
   std::optional<Time> due() const noexcept;
 
   // Reads at most one chunk, or the stream's end, from the sender; `buffer` is scratch memory.

@@ -36,7 +36,8 @@ struct DataServiceOptions {
   std::uint16_t port = 0;  // 0 lets the system choose a port
   int threads = 1;         // threads that update the variables
   // The most bytes that the unanswered requests of all workers together may have (credit, see
-  // ps/wire/PROTOCOL.md). A worker without shared memory may always have two messages under way.
+  // ps/wire/PROTOCOL.md). The credit of each worker is an equal part of this number; without shared
+  // memory, it is at least the bytes of two messages with the largest bucket.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   bool uses_segments = true;  // use the shared memory of workers on this host
   // How long a worker may take to send the descriptor of its shared memory.

@@ -31,15 +31,16 @@ struct WorkerSession {
   bool has_logged_drop = false;
 };
 
-// WorkerSessions is used by the data thread only, except unfit_messages(). A worker has at most one
-// connection, and a connection belongs to one worker.
+// The sessions of all workers. A worker has at most one connection, and a connection belongs to one
+// worker. Used by the data thread only, except unfit_messages().
 class WorkerSessions {
  public:
   // `shard` is the number of this server.
   WorkerSessions(int workers, int shard);
 
   struct HelloResult {
-    // Null if the Hello was refused, or ignored because the worker will greet again.
+    // The worker's session. Null if the Hello was refused, or was ignored because the worker will
+    // greet again.
     WorkerSession* session = nullptr;
     bool is_new = false;  // this incarnation had no session before
     std::optional<wire::RefusedT> refusal = {};

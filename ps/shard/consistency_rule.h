@@ -88,10 +88,10 @@ class ConsistencyRule {
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
   // Chooses the pushes that make up the next update of this version. `waiting` holds pushes in
   // order of arrival; the positions of the chosen pushes are appended to `chosen`, which must be
-  // empty. `chosen` stays empty if no update is due.
-  // Under kSync the function chooses one push of each active worker, except the `backup_workers`
-  // pushes that arrive last, and the pushes of workers that have left. Under other rules it chooses
-  // the first push that snapshot_lets_begin() accepts.
+  // empty. `chosen` stays empty if no update is due. Under kSync the function chooses one push of
+  // each active worker, but not the `backup_workers` pushes that arrive last. It also chooses
+  // waiting pushes of workers that have left. Under other rules it chooses the first push that
+  // snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 

@@ -62,10 +62,10 @@ class Shard {
   // Makes the worker active. `sequence` is the number of its last push; its clock starts level with
   // the clock of the slowest worker. An incarnation that left and joins again continues at the
   // sequence that the shard knows, or at `sequence` if the shard was restored since. If the worker
-  // joins in the middle of a step, `ahead` has the buckets that already have its push `sequence` +
-  // 1.
-  // Waiting requests of an earlier incarnation of the worker are dropped, and later requests of
-  // that incarnation are refused. Work on any bucket may become due; claim() returns it.
+  // joins in the middle of a step, `ahead` has the buckets that have already received the worker's
+  // next push, number `sequence` + 1. Waiting requests of an earlier incarnation of the worker are
+  // dropped, and later requests of that incarnation are refused. Work on any bucket may become due;
+  // claim() returns it.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::span<const BucketId> ahead = {});
   // Makes the worker inactive, because it has finished or failed: other workers no longer wait for

@@ -62,8 +62,8 @@ class GreetingCalls {
 
   bool is_challenged() const noexcept { return caller_ && caller_->is_challenged(); }
   bool waits_for_challenge() const noexcept { return caller_ && !caller_->is_challenged(); }
-  // Returns whether the listener sent no challenge over the present connection or, if there is
-  // none, the last one.
+  // Returns whether the listener sent no challenge over the present connection or, if there is no
+  // connection, over the last one.
   bool lacks_challenge() const noexcept { return lacks_challenge_; }
 
   // Returns the message to send; adds a seal if the message is a greeting. Until the challenge has

@@ -89,7 +89,7 @@ class HeartbeatSocket {
   // The functions below require the mutex.
   void run_once(std::unique_lock<std::mutex>& lock);
   // Unlocks the mutex and sleeps, at most `longest`, until another thread or a change of a
-  // connection wakes this thread.
+  // connection wakes the heartbeat thread.
   void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds longest);
   bool is_owner_alive();
   void send_heartbeats();

@@ -28,11 +28,11 @@ class NonceFile {
   const std::string nonce_;
 };
 
-// Sets spec.nonce if it is empty and spec.nonce_file is not. The task that hosts the rendezvous
-// writes the file, and calls this function before it listens; the other tasks wait for the file and
-// read it. Returns the written file, which must be kept until the tasks have met; null on other
-// tasks. If the job has no secret nonce, the task that hosts the rendezvous logs a warning of one
-// line. Throws FileError, also if the file does not appear within `timeout`.
+// Sets spec.nonce if it is empty and spec.nonce_file is not. On the task that hosts the rendezvous,
+// writes the file; this task must call the function before it listens. On the other tasks, waits
+// for the file and reads it. Returns the written file, which must be kept until the tasks have met;
+// null on the other tasks. If the job has no secret nonce, the task that hosts the rendezvous logs
+// a warning of one line. Throws FileError, also if the file does not appear within `timeout`.
 [[nodiscard]] std::unique_ptr<NonceFile> share_nonce(ClusterSpec& spec,
                                                      std::chrono::milliseconds timeout);
 

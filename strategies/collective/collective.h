@@ -24,7 +24,8 @@ namespace syncopate {
 // Identifies a started all-reduce, for Collective::wait().
 using WorkId = std::uint64_t;
 
-// Wall-clock times of one rank since the collective was made.
+// The communication of one rank since the collective was made: wall-clock times in seconds, and
+// bytes.
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // time while an all-reduce was in progress
   double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()

@@ -38,8 +38,8 @@ struct MpiCalls {
   int (*start_all_gather)(const void* mine, int bytes_of_each, void* all, Handle communicator,
                           Handle* request);
   int (*start_broadcast)(void* bytes, int size, int root, Handle communicator, Handle* request);
-  // Sets `has_ended` to whether the operation of `request` has ended; if it has, sets `request` to
-  // 0.
+  // Sets `has_ended` to whether the operation of `request` has ended. Sets `request` of an ended
+  // operation to 0.
   int (*test)(Handle* request, bool* has_ended);
 };
 

@@ -32,8 +32,8 @@ class RingMessages {
   RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
 
   // These functions do the same as the functions of Collective with these names. They throw
-  // PeerError if `abort_reason` is set or the ranks call different operations, LinkClosed if a
-  // connection is closed, and LateRank at the deadline.
+  // PeerError if `abort_reason` is set or the ranks call different operations. They throw
+  // LinkClosed if a connection is closed, and LateRank if the deadline passes.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   const AbortReason& abort_reason, const Deadline& deadline);
   void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,

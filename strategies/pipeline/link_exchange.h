@@ -20,8 +20,9 @@ namespace syncopate {
 
 class LinkExchange {
  public:
-  // The exchange sets `abort` when a connection fails. The exchange's thread ends when any thread
-  // has set `abort`, which must outlive the object. Throws FileError if no descriptor is left.
+  // `abort` must outlive the object. The exchange sets `abort` when a connection fails. The
+  // exchange's thread ends when any thread has set `abort`. Throws FileError if no descriptor is
+  // left.
   explicit LinkExchange(AbortReason& abort);
   LinkExchange(const LinkExchange&) = delete;
   LinkExchange& operator=(const LinkExchange&) = delete;
@@ -34,7 +35,8 @@ class LinkExchange {
                                        HandoverNames names);
   std::shared_ptr<Handover> add_receiver(FileDescriptor socket, HandoverTensors tensors,
                                          const WaitRules& rules, HandoverNames names);
-  // Starts the thread. Keeps the other connections of `ring` open until the object is destroyed.
+  // Starts the communication thread. Keeps the connections that remain in `ring` open until the
+  // object is destroyed.
   void start(Ring ring);
 
   void wake() noexcept;  // any thread may call it

@@ -26,9 +26,9 @@ struct StageParts {
 // A stage in training. One thread only.
 class StageWorker {
  public:
-  // Compiles the stage for training. `arena` and `state` belong to the whole network and are in
-  // host memory; the worker uses the stage's part of both. They must outlive the worker. `options`
-  // has the batch size of a micro-batch. Throws the errors of Backend::compile().
+  // Compiles the stage for training. `arena` and `state` belong to the whole network, are in host
+  // memory and must outlive the worker, which uses the stage's part of both. `options` has the
+  // batch size of a micro-batch. Throws the errors of Backend::compile().
   StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena, StateBlock& state,
               const CompileOptions& options);
 
