@@ -22,8 +22,8 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
              std::ostream& out);
 
 // Replays the job that `train --record record` recorded on options.data, and prints the result.
-// Throws UsageError if there is no such record, and what replay_order() (virtual_clock/replay.h)
-// throws.
+// Throws UsageError if there is no such record. Also throws what replay_order()
+// (virtual_clock/replay.h) throws.
 void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

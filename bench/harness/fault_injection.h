@@ -23,7 +23,7 @@ struct FaultInjection {
   // draws delays. Slow workers and pauses are in `slow` and `pauses` below.
   ServiceTimeOptions service_time;
   // Under the virtual clock: the computation time of every step, in addition to the compute delay.
-  // For slow workers, it is multiplied by their factor.
+  // The computation time of a slow worker is multiplied by the factor of this worker.
   double compute_seconds = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;

@@ -22,8 +22,8 @@ struct Rounds {
   std::vector<double> counted(std::size_t side) const;
 };
 
-// A function that runs one turn of a side and returns the measured number of this round. The unit
-// is the same in all rounds.
+// A function that runs one turn of a side and returns the number that it measured, such as a time.
+// The number has the same unit in all rounds.
 using Turn = std::function<double()>;
 
 // Runs all turns in order, `rounds` times. other_side: see ForeignLoadMeter; the CPU time of these

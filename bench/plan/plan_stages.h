@@ -33,9 +33,10 @@ struct PlannedPipeline {
   double idle_share_of_equal_stages() const noexcept;
 };
 
-// Plans the stages `cut` of a network. load: the load of these stages. samples: the samples of a
-// micro-batch. slots: the number of slots of the optimizer. samples_seconds: the time that one
-// device needs to compute all stages for a micro-batch. step_seconds: the time of a step.
+// Computes the work, the idle share and the memory of each of the stages `cut` of a network. load:
+// the load of these stages. samples: the samples of a micro-batch. slots: the number of slots of
+// the optimizer. samples_seconds: the time that one device needs to compute all stages for a
+// micro-batch. step_seconds: the time of a step.
 PlannedPipeline plan_stages(std::span<const Stage> cut, const PipelineLoad& load,
                             std::int64_t samples, int slots, double samples_seconds,
                             double step_seconds);

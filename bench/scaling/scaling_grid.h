@@ -27,10 +27,10 @@ struct ScalingCombination {
   int threads = 1;  // number of threads per replica
 };
 
-// Returns all combinations. The first combination has the fewest replicas and threads; all others
-// are compared with it. The others are ordered by strategy. With one replica, all strategies are
-// equal, so there is only one such combination for each number of threads. Throws UsageError for an
-// unknown or repeated strategy.
+// Returns all combinations. The first combination has the fewest replicas and threads; all other
+// combinations are compared with the first one, and are ordered by strategy. With one replica, all
+// strategies are equal, so there is only one such combination for each number of threads. Throws
+// UsageError for an unknown or repeated strategy.
 std::vector<ScalingCombination> combinations_of(const ScalingGrid& grid,
                                                 const std::vector<std::string>& strategies);
 

@@ -25,8 +25,8 @@ struct TimingOptions {
   int workers = 1;
   bool has_servers = false;  // false: workers all-reduce synchronously
   ps::ConsistencyOptions consistency;
-  // The bytes of the values on each server, which are also the bytes of a gradient. Without
-  // servers, one element with all bytes.
+  // The bytes of the values on each server, which are also the bytes of a gradient. If there are no
+  // servers, the list has one element, the bytes of all values.
   std::vector<std::int64_t> server_bytes;
   // The bytes of gradients that a server applies per second, one update at a time; 0: no limit.
   double server_bytes_per_second = 0.0;

@@ -42,7 +42,8 @@ struct CompileOptions {
   DeviceCollective* device_collective = nullptr;
 };
 
-// The state of fp16 loss scaling (LossScaling, below) between two steps, which checkpoints contain.
+// The state of fp16 loss scaling (LossScaling, below) between two steps. Checkpoints contain this
+// state.
 struct LossScaleState {
   float scale = 1.0F;
   std::int64_t good_steps = 0;     // steps without overflow since the loss scale last changed

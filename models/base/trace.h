@@ -132,8 +132,8 @@ class Span {
   TraceThread::Clock::time_point begun_;
 };
 
-// Throws what Trace() throws if the file cannot be opened. Leaves no new file behind and changes no
-// existing file.
+// Checks that a trace file can be opened at `path`; if not, throws what the constructor of Trace
+// throws. Leaves no new file behind and changes no existing file.
 void check_trace_file(const std::filesystem::path& path);
 
 // Returns the path of a task's trace file. In a job with one task this is `path`; otherwise the

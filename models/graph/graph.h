@@ -352,8 +352,8 @@ class GraphBuilder {
  private:
   NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                 Shape shape);
-  // Adds the parameters of the last node: the weight, and a bias of `biases` elements unless that
-  // is 0.
+  // Adds the parameters of the last node: the weight and, unless `biases` is 0, a bias of `biases`
+  // elements.
   void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
   // If `x` is a flattened map, so that its elements have the order C, H, W in files but H, W, C in
   // memory, returns the sizes C, H, W of the map. Otherwise returns nullopt.
@@ -375,8 +375,8 @@ void fill_initial_value(const Parameter& parameter, std::uint64_t seed, const Te
 void fill_initial_values(const Graph& graph, std::uint64_t seed, ParameterArena& arena);
 void fill_initial_state(const Graph& graph, StateBlock& state);
 
-// Copy a parameter between its order in memory and its order in files. Both spans hold all elements
-// of the parameter.
+// Copy the elements of a parameter and change their order: from the order in memory to the order in
+// files, or back. Both spans hold all elements of the parameter.
 void memory_to_file_order(const Parameter& parameter, std::span<const float> memory,
                           std::span<float> file);
 void file_to_memory_order(const Parameter& parameter, std::span<const float> file,

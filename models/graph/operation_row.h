@@ -37,8 +37,8 @@ struct NodeDraft {
   Shape shape;       // shape of the output
   int channels = 0;  // size of the output's last axis
   Init init = Init::kGlorotUniform;
-  // If the text has "classes" in place of a number of channels: the data that give the number.
-  // Otherwise null.
+  // If the text has "classes" in place of a number of channels, the properties of the data, which
+  // give the number of channels. Otherwise null.
   const NetworkInput* classes_of = nullptr;
 };
 

@@ -26,8 +26,8 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 std::vector<NamedPlot> learning_plots(const Comparison& comparison);
 // Plots samples per second, how workers spent their time, and the staleness of gradients.
 std::vector<NamedPlot> time_plots(const Comparison& comparison);
-// Plots the bytes that workers sent and received, and the communication time of a step, both
-// predicted from the link and measured.
+// Returns two plots: the bytes that workers sent and received; and the communication time of a
+// step, with one bar for the time predicted from the link and one bar for the measured time.
 std::vector<NamedPlot> communication_plots(const Comparison& comparison);
 
 // Returns the mean curve of a variant's successful runs: point n is the mean of the n-th

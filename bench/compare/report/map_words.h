@@ -16,7 +16,8 @@ std::string map_verdict(const StrategyMap& map);
 // Returns the most important warning. If the warning does not apply to all clusters, its text
 // begins with the name of the cluster.
 std::optional<Fact> map_warning(const StrategyMap& map);
-// If no cluster has an answer, returns a sentence about what would give an answer; otherwise "".
+// If no cluster has an answer, returns a sentence that says what the user can do next to get an
+// answer; otherwise "".
 std::string map_next(const StrategyMap& map);
 // Returns one sentence that says which variants ended less accurate.
 std::string map_accuracy(const StrategyMap& map);

@@ -38,8 +38,8 @@ AnswerWords answer_words(const Outcome& outcome);
 // Returns the answer in one sentence of at most kMostVerdictWords words, such as "Use async: it is
 // ...".
 std::string verdict_sentence(const Outcome& outcome);
-// Returns a sentence about what would give an answer, or would help to choose; "" if nothing is
-// needed.
+// Returns a sentence that says what the user can do next to get an answer or to choose, such as
+// "Next: --seeds 10 with the same --report."; "" if there is nothing to suggest.
 std::string next_sentence(const Outcome& outcome);
 // Returns a question such as "Which strategy trains mlp on digits to 95 % soonest with 8 workers?"
 std::string question_of(const Outcome& outcome);
@@ -62,8 +62,8 @@ struct AccuracyLosses {
   bool is_of_several = false;  // in a map: this is the largest of the losses of several clusters
 };
 AccuracyLosses accuracy_losses(const Outcome& outcome);
-// Returns a sentence such as "Accuracy: async ended 1.4 points below all-reduce."; "" without
-// accuracies.
+// Returns a sentence such as "Accuracy: async ended 1.4 points below all-reduce."; "" if there are
+// fewer than two rows, or if no row has an accuracy.
 std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows);
 
 }  // namespace syncopate::bench

@@ -70,8 +70,8 @@ class LossScaler {
 };
 
 // The variables of one replica, shared by its models. Used by one thread only. Values are copied to
-// the device on a separate stream, while the device computes what does not need them. All other
-// work runs on the given stream.
+// the device on a separate stream, while the device does work that does not need these values. All
+// other work runs on the stream that is passed to each function.
 class DeviceVariables {
  public:
   // Allocates the blocks on the device. `arena` and `state` must outlive the DeviceVariables.

@@ -1,5 +1,5 @@
-// Chooses cuDNN's engine for one convolution, by the policy of plan_choice.h. Lists the engines and
-// times them on the present device, in memory of its own.
+// Chooses cuDNN's engine for one convolution, by the policy of plan_choice.h. Lists the engines,
+// and times them on the present device with arrays that are allocated for this purpose.
 #pragma once
 
 #include <cuda_runtime_api.h>
