@@ -62,9 +62,9 @@ class AsynchronousJob {
  public:
   virtual ~AsynchronousJob() = default;
 
-  // Returns the next batch for this replica. Waits while all batches are handed out and a lost
-  // worker may still give some back. Returns nullopt when no batch is left to train or the job is
-  // stopping. Throws PeerError.
+  // Returns the next batch for this replica. Waits while all batches are handed out and not all are
+  // trained, because the batches of a worker that is lost are handed out again. Returns nullopt
+  // when no batch is left to train or the job is stopping. Throws PeerError.
   virtual std::optional<ps::SampleRange> next_lease() = 0;
   // Sets the batch that the next step trains. Must be called before each step.
   virtual void begin_step(const ps::SampleRange& batch) = 0;

@@ -24,8 +24,8 @@ namespace syncopate::ps {
 // The data connection of a worker to one shard. Used by the I/O thread only.
 class ShardLink {
  public:
-  // Registers the link's descriptors in `readable` under the number `shard`. The link keeps all
-  // references.
+  // Registers the link's descriptors in `readable` under the number `shard`. The link keeps
+  // references to the objects that are passed, so they must outlive the link.
   ShardLink(wire::Context& context, ReadableSet& readable, ClientState& state,
             const ClientOptions& options, int shard);
 

@@ -125,7 +125,8 @@ struct Job {
   bool is_present(int index) const;      // has registered, and has neither left nor been lost
   bool is_admitted(int index) const;     // present, and has received Welcome
   bool is_training(int index) const;     // present, and has received Start
-  // count(), is_any() and count_present() are called for every event, and take constant time.
+  // Return how many workers are in this phase, whether any is, and how many are present. They are
+  // called for every event, and take constant time.
   int count(WorkerRecord::Phase at) const { return counts_[static_cast<std::size_t>(at)]; }
   bool is_any(WorkerRecord::Phase at) const { return count(at) > 0; }
   int count_present() const;

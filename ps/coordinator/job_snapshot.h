@@ -43,7 +43,7 @@ struct JobSnapshot {
   // Trained batches of the step under way, if a step has several batches.
   std::int64_t batches_of_step = 0;
   std::int64_t batches_left = 0;  // batches still to train after progress.at
-  // Batches that lost workers had pushed in part and that were trained again.
+  // The number of batches that lost workers had pushed in part and that were trained again.
   std::int64_t repeated_batches = 0;
   std::optional<StopKind> stopped_by;
 };

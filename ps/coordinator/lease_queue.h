@@ -30,8 +30,8 @@ class LeaseQueue {
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
   // Counts, in repeated_batches(), a batch that is trained again although the values contain a part
-  // of its gradients. This is so if the lost worker's last push on a server belongs to a step that
-  // had not ended. Called when a server has removed a lost worker.
+  // of its gradients. There is such a batch if the lost worker's last push on a server belongs to a
+  // step that had not ended. Called when a server has removed a lost worker.
   void on_departed(const wire::WorkerLeftT& departed);
   std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
   // Lets the worker keep only these batches. Other batches that were granted to the worker have not

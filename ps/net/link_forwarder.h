@@ -12,10 +12,11 @@
 
 namespace syncopate {
 
-// All connections of a LinkForwarder share the rate of each direction (slow_link.h). The delay does
-// not apply to the set-up of a connection. The end or reset of a connection is forwarded after the
-// bytes sent before it. The memory per connection is limited; further bytes wait in the sender's
-// socket. Thread-safe; a thread of the forwarder does the work.
+// Forwards the connections to one listener over a simulated link. All these connections share the
+// rate of each direction (slow_link.h). The delay does not apply to the set-up of a connection. The
+// end or reset of a connection is forwarded after the bytes sent before it. The memory per
+// connection is limited; further bytes wait in the sender's socket. Thread-safe; a thread of the
+// forwarder does the work.
 class LinkForwarder {
  public:
   // Forwards the callers of `listener` to `target_port` at 127.0.0.1. Resets a caller's connection

@@ -22,9 +22,9 @@ class ObserverClock {
 
   explicit ObserverClock(Time now) : expected_(now) {}
 
-  // The observing thread calls update() before each sleep, with the longest duration of the sleep,
-  // and after each sleep, with 0. Returns how much later than announced the thread ran, or 0 if the
-  // delay is at most kTolerance.
+  // Returns how much later than announced the observing thread ran, or 0 if this delay is at most
+  // kTolerance. The observing thread calls update() before each sleep, with the longest duration of
+  // the sleep, and after each sleep, with 0.
   std::chrono::nanoseconds update(Time now, std::chrono::nanoseconds sleep);
   // Returns the sum of all delays so far.
   std::chrono::nanoseconds delay() const noexcept { return delay_; }
@@ -95,7 +95,7 @@ class PeerSilence {
   // check.
   std::optional<Time> last_look_;
   std::chrono::nanoseconds starved_{0};
-  // Time while a thread of the observer's process had no CPU.
+  // The time during which a thread of the observer's process had no CPU.
   std::chrono::nanoseconds unobserved_{0};
   int looks_ = 0;        // number of successive checks that found no lack of a CPU
   int looks_alive_ = 0;  // number of successive checks that found the process alive with a CPU

@@ -84,8 +84,8 @@ class ControlServer {
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
-  // Routing ids of lost workers. They are kept because a suspended worker still reads its messages
-  // when it continues.
+  // Routing ids of the connections of lost workers. The final message is sent to these workers too,
+  // because a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
   // The refusals of processes that were replaced by another process of the same task, by routing id
   // of the connection. A replaced process may have sent one more Hello, with its declaration; this

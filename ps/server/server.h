@@ -66,9 +66,9 @@ struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
-  // Counts of what other programs, which are not part of the job, sent to the control and data
-  // sockets. foreign_messages had no valid header; stranger_messages are all other messages;
-  // callers_without_greeting are connections that ended without a greeting.
+  // Counts of what programs that are not part of the job sent to the control and data sockets.
+  // foreign_messages counts messages without a valid header, stranger_messages all other messages.
+  // callers_without_greeting counts connections that ended without a greeting of this job.
   std::int64_t foreign_messages = 0;
   std::int64_t stranger_messages = 0;
   std::int64_t callers_without_greeting = 0;

@@ -49,11 +49,11 @@ class WorkerSessions {
   // coordinator has declared the job.
   HelloResult on_hello(const std::string& peer, const wire::DataHelloT& hello,
                        const ServedVariables* served);
-  // find() and find_worker() return null if there is no such session. `peer` is the routing id of
-  // the session's connection, `token` the token of the session.
+  // Return the session with these properties; null if there is no such session. `peer` is the
+  // routing id of the session's connection, `token` the token of the session.
   WorkerSession* find(const std::string& peer, std::uint64_t token);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
-  WorkerSession* find_worker(WorkerId worker);  // of any incarnation
+  WorkerSession* find_worker(WorkerId worker);  // session of any incarnation
   // Refuses this incarnation of the worker and earlier incarnations from now on, and ends the
   // worker's session if it belongs to one of them. Returns the incarnation of the ended session;
   // nullopt if no session was ended.

@@ -147,7 +147,7 @@ class ConsistencyRule {
   std::vector<Member> members_;  // sorted by worker: searched at every push
   std::size_t awaited_ = 0;      // number of awaited members
   // Under kSsp: the number of awaited members by clock. Because of this map a push need not look at
-  // the clocks of all other workers; there may be 1,000.
+  // the clocks of all other workers; a job may have 1,000 workers.
   std::map<std::int64_t, std::size_t> awaited_by_clock_;
   bool is_limited_ = false;
 };

@@ -19,14 +19,15 @@ namespace syncopate::ps {
 // time.
 class RunningStatistics {
  public:
-  // Starts with the running statistics before the first step.
+  // `first` are the running statistics before the first step; average() returns them until a worker
+  // has sent statistics. `most_bytes` limits the memory for the workers' statistics.
   explicit RunningStatistics(std::vector<float> first, std::size_t most_bytes = kMostBytes);
 
   // Stores the statistics that came with the worker's push number `sequence`, and adds `samples` to
   // the worker's weight. Called when the push was applied. `samples` is the number of samples that
   // the worker trained in this step. `values` are the statistics that the push carried; empty if it
-  // carried none. At most `most_bytes` of statistics are kept (see the constructor). If all workers
-  // together send more, only the workers that were first to send are averaged.
+  // carried none. If the statistics of all workers exceed the constructor's `most_bytes`, only the
+  // workers that were first to send are averaged.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.

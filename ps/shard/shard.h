@@ -43,12 +43,12 @@ struct Piece {
 // bookkeeping only.
 class Shard {
  public:
-  // Bucket b of the shard is buckets[b]. The buckets are ranges of the arena in any order; they
-  // must not overlap. `values`: [elements of all buckets] f32 on the host, in the order of the
-  // arena; the shard reads and writes this memory. Slots begin as zeros. `format` is the format of
-  // the values that workers receive; the values in the shard and in snapshots are always exact f32.
-  // Throws ShapeError for buckets or values that do not fit the layout. Throws UsageError for
-  // options that contradict each other.
+  // Makes a shard with the variables in `buckets`; bucket b of the shard is buckets[b]. The buckets
+  // are ranges of the arena in any order; they must not overlap. `values`: [elements of all
+  // buckets] f32 on the host, in the order of the arena; the shard reads and writes this memory.
+  // Slots begin as zeros. `format` is the format of the values that workers receive; the values in
+  // the shard and in snapshots are always exact f32. Throws ShapeError for buckets or values that
+  // do not fit the layout. Throws UsageError for options that contradict each other.
   Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
         const ConsistencyOptions& consistency, Tensor values,
         ValuesFormat format = ValuesFormat::kF32);
@@ -152,7 +152,8 @@ class Shard {
     std::int64_t count = 0;
   };
   ElementRange element_range(BucketId bucket) const;
-  // values() and slots() require that no other thread uses the shard, like snapshot().
+  // Return the shard's own tensors. values() and slots() require that no other thread uses the
+  // shard, like snapshot().
   const Tensor& values() const noexcept;
   std::span<const Tensor> slots() const noexcept;
 

@@ -20,10 +20,10 @@ class StatisticsSum {
  public:
   explicit StatisticsSum(int workers) : workers_(workers) {}
 
-  // Adds the statistics of a worker in this round, weighted by `samples`. Rounds ascend. Statistics
-  // of an earlier round, and statistics that were already added, are ignored. `values` is empty for
-  // 0 samples, else as long as the other workers' values. Returns the average once the statistics
-  // of all workers have arrived; nullopt before, and if no worker has samples.
+  // Adds the statistics of a worker in this round, weighted by `samples`. The numbers of rounds
+  // ascend. Statistics of an earlier round, and statistics that were already added, are ignored.
+  // `values` is empty for 0 samples, else as long as the other workers' values. Returns the average
+  // once the statistics of all workers have arrived; nullopt before, and if no worker has samples.
   std::optional<std::vector<float>> add(WorkerId worker, std::uint64_t round, std::int64_t samples,
                                         std::vector<float> values);
 

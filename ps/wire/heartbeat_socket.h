@@ -49,7 +49,8 @@ class HeartbeatSocket {
   // Returns the next message that is not a heartbeat of a watched peer, if there is one. Throws the
   // exception that ended the heartbeat thread, if it has ended.
   std::optional<Received> receive();
-  // Returns the next event of the connection. For a DEALER an event ends the watch of its peer.
+  // Returns the next event of the connection. On a DEALER, every event ends the watch of the
+  // DEALER's peer.
   std::optional<LinkEvent> link_event();
   // For a DEALER that got no answer from its peer at this endpoint: returns the end of the error
   // message, which has the reason and what the user should check. May take a second.

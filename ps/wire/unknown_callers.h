@@ -17,7 +17,7 @@ namespace syncopate::ps::wire {
 struct CallerLimits {
   // The most unknown callers at a time. Beyond this number the oldest are closed.
   std::size_t most = 256;
-  // The greeting must arrive within this time.
+  // The longest time from the opening of a connection to its greeting.
   std::chrono::milliseconds timeout = std::chrono::seconds(10);
   // The most bytes that a caller may send before its greeting is complete; a greeting has up to 1
   // MiB.

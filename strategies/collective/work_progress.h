@@ -73,9 +73,9 @@ class WorkProgress {
   std::atomic<bool> aborted_{false};
   std::atomic<std::uint32_t> changes_{0};  // the futex on which the caller sleeps
   std::atomic<std::int64_t> under_way_nanoseconds_{0};
-  // Used by the communication thread. A period is a time with all-reduces in progress. The current
-  // period began at period_begun_; if there is no current period, the last period ended at
-  // period_ended_.
+  // is_under_way_ says whether all-reduces are in progress. period_begun_ is when the latest period
+  // with all-reduces in progress began, period_ended_ when the last complete period ended. Used by
+  // the communication thread.
   bool is_under_way_ = false;
   Clock::time_point period_begun_;
   Clock::time_point period_ended_;

@@ -20,8 +20,8 @@ constexpr int micro_batches_in_flight(int stage, int stages, int micro_batches) 
 }
 
 // The tensors for one direction between two neighbours. Micro-batch m of a step uses tensors[m %
-// tensors.size()]. A tensor is used again only after the backward pass of its previous micro-batch
-// has ended.
+// tensors.size()]. A tensor is used again only after the backward pass of the micro-batch that used
+// it before has ended.
 struct HandoverTensors {
   std::vector<Tensor> tensors;  // one tensor for each micro-batch in flight
   int micro_batches = 1;        // number of micro-batches in a step

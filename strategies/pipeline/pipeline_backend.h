@@ -37,8 +37,8 @@ class PipelineBackend final : public Backend {
 
   Device device() const noexcept override { return stages_.backends.front()->device(); }
   std::string description() const override;
-  // For training, `graph` must be the network that was cut into the stages, and only one model may
-  // be compiled.
+  // Compiles a model for training or for evaluation. For training, `graph` must be the network that
+  // was cut into the stages, and only one model may be compiled.
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override;
   // Updates `range`: each stage of this process updates the part of the range that belongs to the

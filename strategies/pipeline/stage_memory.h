@@ -13,8 +13,8 @@ struct StageMemory {
   std::int64_t values = 0;  // values of the whole network, which every task holds
   // Gradients of the stage; doubled if the gradients of several micro-batches are summed.
   std::int64_t gradients = 0;
-  // The optimizer slots of the stage. On the first stage: the slots of all stages, which it
-  // collects.
+  // The optimizer slots of the stage. On the first stage: the slots of all stages, which the first
+  // stage collects.
   std::int64_t slots = 0;
   std::int64_t activations = 0;  // node outputs of the micro-batches in flight
   std::int64_t handovers = 0;    // tensors to and from neighbouring stages

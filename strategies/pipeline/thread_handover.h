@@ -25,7 +25,7 @@ class ThreadHandover final : public Handover {
     published_.fetch_or(kGivenUp, std::memory_order_release);
     published_.notify_all();
   }
-  // The wait needs no deadline: the sending stage's thread calls send() or, if a stage fails,
+  // Waits without a deadline, because the sending stage's thread calls send() or, if a stage fails,
   // give_up().
   bool receive(int micro_batch, std::int64_t /*samples*/) override {
     for (;;) {
