@@ -14,7 +14,7 @@ constexpr const char* kConvertHelp =
     "  BatchNormalization     of a map, with a weight and a bias\n"
     "  LayerNormalization     over the channels, if they are the last axis, with a weight and a "
     "bias\n"
-    "  Gemm, MatMul and Add   with a constant weight, which become a dense layer\n"
+    "  Gemm, MatMul and Add   become a dense layer, if the weight is constant\n"
     "  MatMul                 of two computed values\n"
     "  MaxPool, AveragePool   a square window and equal pads; AveragePool counts the pads in the "
     "mean\n"

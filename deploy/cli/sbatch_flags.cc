@@ -276,8 +276,8 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             count(kMostJobTasks, "as in the script; on GPUs, enough for all GPUs of a node"));
   flags.add("--cpus-per-task", &options.cpus_per_task, "number of CPUs of each process",
             count(kMostJobTasks,
-                  "as in the script, or as many as --replicas and --threads after -- use; "
-                  "on GPUs, a part of the node's CPUs as large as its part of the GPUs"));
+                  "as in the script, or as many as --replicas and --threads after -- use; on GPUs, "
+                  "the same share of the node's CPUs as of its GPUs"));
   flags.add("--servers", &options.servers, "number of parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "number of nodes for the servers",

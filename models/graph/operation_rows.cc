@@ -330,7 +330,7 @@ std::vector<OperationRow> make_rows() {
       row<SliceOp>(
           {.name = "slice",
            .moved = {2, 2},
-           .help = "first 0, count: that many channels of a map or vector, from number first"},
+           .help = "first 0, count: channels first to first + count - 1 of a map or a vector"},
           [](SliceOp& op, NodeDraft& node) {
             return Fields{{"first", WholeField{&op.first, 0, kMostChannels}},
                           {"count", WholeField{&node.channels, 1, kMostChannels}, true}};
@@ -372,7 +372,7 @@ std::vector<OperationRow> make_rows() {
           {.name = "reduce_mean",
            .noun = "mean",
            .moved = {2, 2},
-           .help = "axes, such as [0, 1]: the mean over these axes, which keep the size 1"},
+           .help = "axes, such as [0, 1]: the mean over these axes; their size becomes 1"},
           [](ReduceMeanOp& op, NodeDraft& /*node*/) {
             return Fields{{"axes", AxesField{&op.axes}, true}};
           },

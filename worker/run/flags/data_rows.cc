@@ -94,7 +94,8 @@ std::vector<TrainFlag> input_flags() {
   const InputOptions defaults;
   return {
       {.name = "--split",
-       .help = "fraction of the training samples that is held out for evaluations during training",
+       .help = "fraction of the training samples that is held out, and used for evaluations during "
+               "training",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.split; },
        .rules = {.value = "val=FRACTION", .default_text = "none"},
        .in_comparison = {InComparison::kRefused,

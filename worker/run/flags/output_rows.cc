@@ -104,8 +104,8 @@ std::vector<TrainFlag> evaluation_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kRefused, kOneRun}},
       {.name = "--log-every",
-       .help = "steps from one line of steps in --metrics to the next, and from one point in "
-               "--tensorboard to the next",
+       .help = "number of steps between two `step` lines of --metrics, and between two points of "
+               "--tensorboard",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.log_every_steps; },
        .rules = {.least = 1},
        .agreement = TrainFlag::Agreement::kNone,
