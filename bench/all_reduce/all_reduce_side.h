@@ -21,19 +21,20 @@ class Reducer {
   // Returns the names of the library's algorithms. If there are several, serve_all_reduce() finds
   // the fastest for each size before it measures.
   virtual std::vector<std::string> algorithms() const = 0;
-  // Prepares for tensors of `elements` f32, for example allocates memory. Called before the first
-  // all_reduce() of a size. algorithm: an index into algorithms().
+  // Prepares all_reduce() for tensors of `elements` f32, for example by allocating memory. Called
+  // before the first all_reduce() of a size. algorithm: an index into algorithms().
   virtual void prepare(std::size_t algorithm, std::int64_t elements) = 0;
   virtual std::span<float> input() = 0;         // returns the tensor of the prepared size to fill
   virtual void all_reduce() = 0;                // blocks until the sum is complete
   virtual std::span<const float> result() = 0;  // returns the sum over all ranks
 };
 
-// Runs one rank of a side. Rank 0 prints {"event": "ready", ...} with `description`. All ranks then
-// serve the command `run BYTES ITERATIONS`. Rank 0 answers {"event": "steps", "seconds": [...],
-// "algorithm": ...} with the time of the slowest rank in each call. The inputs are rewritten before
-// every call, and the result of the last call is checked. Returns at `quit` or at the end of the
-// input. Throws PeerError for a wrong sum or a lost rank, and UsageError for an unknown command.
+// Runs one rank of a side of `syncopate-bench all-reduce`. Rank 0 prints {"event": "ready", ...}
+// with `description`. All ranks then serve the command `run BYTES ITERATIONS`. Rank 0 answers
+// {"event": "steps", "seconds": [...], "algorithm": ...} with the time of the slowest rank in each
+// call. The inputs are rewritten before every call, and the result of the last call is checked.
+// Returns at the command `quit` or at the end of standard input. Throws PeerError for a wrong sum
+// or a lost rank, and UsageError for an unknown command.
 void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description);
 
 }  // namespace syncopate::bench

@@ -26,8 +26,8 @@ enum class Budget : std::uint8_t {
   kSeconds,  // all variants train for the same time: --seconds
 };
 
-// The time of a training step on one device. The clusters of --clusters have multiples of this
-// time.
+// The time of a training step on one device. The step times of the clusters of --clusters are
+// multiples of this time.
 struct StepTime {
   double milliseconds = 1.0;
   bool is_measured = false;  // true: measured, by --step-time measure
@@ -56,8 +56,8 @@ struct CompareOptions {
   std::vector<std::string> cluster_words;  // the words of --clusters, from which `clusters` is made
   StepTime step_time;  // for `clusters`; if is_measured, with_step_time() sets it
   // The folder of the report. If empty, the report is in the first of the folders comparison,
-  // comparison-2, ... (with clusters: map, map-2, ...) that is new, or that has this comparison but
-  // not all of its runs.
+  // comparison-2, ... that is new, or that has this comparison but not all of its runs. With
+  // --clusters, the names of the folders are map, map-2, ...
   std::filesystem::path report;
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;

@@ -36,22 +36,23 @@ struct RunHead {
 // folder has no runs, comparison.json is checked in place of the runs.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
-// The runs that are planned for a folder.
+// The runs that are planned for the folder of one comparison.
 struct PlannedFolder {
   std::string name;  // in a map: the cluster, which names a folder; otherwise ""
   std::vector<RunHead> runs;
 };
 
 // Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or in which runs of the
-// comparisons `planned` are missing or failed. The second overload calls `planned` with each
-// folder, because the planned runs may depend on the folder.
+// comparisons `planned` are missing or failed. The second overload calls the function `planned`
+// with each folder, because the planned runs may depend on the folder.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
                                       const std::vector<PlannedFolder>& planned);
 std::filesystem::path numbered_folder(
     const std::filesystem::path& base,
     const std::function<std::vector<PlannedFolder>(const std::filesystem::path&)>& planned);
 
-// Removes the files of the comparison or the map in the folder: runs, descriptions and pages.
+// Removes the files of the comparison, or of the map of several clusters, in the folder: runs,
+// descriptions and pages.
 void remove_comparison(const std::filesystem::path& dir);
 
 // Writes DIR/comparison.json for the planned runs. Throws FileError.

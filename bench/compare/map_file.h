@@ -1,5 +1,6 @@
-// The folder of a map. DIR/CLUSTER is the folder of the comparison on one cluster. DIR/map.json has
-// the names of the clusters, in order, and their step time.
+// The folder of a map of strategies, which compares the same variants on several clusters.
+// DIR/CLUSTER is the folder of the comparison on one cluster. DIR/map.json has the names of the
+// clusters, in order, and their step time.
 #pragma once
 
 #include <filesystem>
@@ -25,10 +26,10 @@ std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 
 class MapFile {
  public:
-  // Makes the folder and locks it for the lifetime of this object. Throws FileError. Throws
-  // UsageError if another process has locked the folder. If the folder has another comparison,
-  // other clusters or another step time, removes the old files if `replace`; otherwise throws
-  // UsageError.
+  // Makes the folder of the map and locks it for the lifetime of this object. planned: the planned
+  // runs of each cluster. Throws FileError. Throws UsageError if another process has locked the
+  // folder. If the folder has another comparison, other clusters or another step time, removes the
+  // old files if `replace`; otherwise throws UsageError.
   MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned,
           const StepTime& step_time, bool replace);
 

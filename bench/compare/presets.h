@@ -13,8 +13,8 @@
 namespace syncopate::bench {
 
 // The default of compare's --strategies: one strategy of each kind. More rows would need more seeds
-// for a claim, and the other strategies would get the same weights as multi-worker-mirrored, bit
-// for bit.
+// before a test could show a difference, and the other strategies would get the same weights as
+// multi-worker-mirrored, bit for bit.
 inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
                                                 "parameter-server:sync+backup:1",
                                                 "parameter-server:ssp:3", "parameter-server:async"};
@@ -45,7 +45,7 @@ std::span<const PresetRow> presets() noexcept;
 inline constexpr std::array kFlagsOfPresets = {
     "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
     "--budget",     "--updates",  "--seconds"};
-// The flags that may be given together with a preset, for messages.
+// Text for error messages: the flags of compare that may be given together with a preset.
 inline constexpr std::string_view kBesidePresets =
     "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, the flags "
     "of fault injection, of the clock and of the output";

@@ -1,4 +1,5 @@
-// Writes the report of a comparison or a map to its folder, and prints its answer in the terminal.
+// Writes the report of a comparison, or of a map of several clusters, to its folder, and prints its
+// answer in the terminal.
 #pragma once
 
 #include <filesystem>
@@ -16,9 +17,9 @@ void write_report_files(const std::filesystem::path& dir, const Comparison& comp
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out);
 
-// Prints the map in the folder to `out`, and writes its page and the pages of its clusters.
-// explains: whether all claims, warnings and conditions of each cluster are printed first.
-// run_wall_seconds: see Comparison. Throws FileError.
+// Prints the map of strategies in the folder to `out`, and writes its page and the pages of its
+// clusters. explains: whether all claims, warnings and conditions of each cluster are printed
+// first. run_wall_seconds: see Comparison. Throws FileError.
 void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out,
                          double run_wall_seconds = 0.0);
 

@@ -8,8 +8,8 @@
 
 namespace syncopate::bench {
 
-// Joins the cluster. Every rank of the group calls this function and becomes the task with its
-// rank, with one replica. Throws what join_cluster() throws.
+// Joins this process to a cluster of all ranks of the group. Every rank of the group calls this
+// function and becomes the task with its rank, with one replica. Throws what join_cluster() throws.
 std::unique_ptr<Membership> join_local_cluster(RankGroup& group);
 
 }  // namespace syncopate::bench

@@ -90,9 +90,9 @@ class ForeignLoadMeter {
 // in GB/s of payload; takes about 50 ms. Returns nullopt on a machine with one core.
 std::optional<double> measure_core_ring();
 
-// Returns "near" if the cores share a last-level cache, otherwise "far". The threshold lies between
-// the two values measured on a Zen 4 guest, 13.7 and 2.2 GB/s. Other processors have other values,
-// so reports also print the number.
+// Returns "near" if ring_gb_per_s, the result of measure_core_ring(), shows that the cores share a
+// last-level cache; otherwise "far". The threshold lies between the two values measured on a Zen 4
+// guest, 13.7 and 2.2 GB/s. Other processors have other values, so reports also print the number.
 std::string_view placement_name(double ring_gb_per_s) noexcept;
 
 }  // namespace syncopate::bench

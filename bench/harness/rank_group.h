@@ -55,7 +55,7 @@ class RankGroup {
   // rank.
   void fail() noexcept;
 
-  // Returns a rank's row of the shared memory, to which the rank writes its measurements.
+  // Returns the part of the shared memory to which `rank` writes its measurements.
   std::span<double> row(int rank) noexcept;
 
   static constexpr std::size_t kRowLength = 1U << 16;
@@ -90,9 +90,9 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
 // Serves the commands of a benchmark; every rank calls this. Rank 0 prints {"event":"ready", ...}
 // with `description` and the process ids. All ranks then call run(command) for each command. Rank 0
 // prints {"event":"steps", ...} with the fields of the object that run() returns, which must
-// include "seconds". Returns at `quit` or at the end of the input. If a command takes more than 240
-// s, the process ends, because a library may hang. If run() throws, marks the rank as failed and
-// rethrows the exception.
+// include "seconds". Returns at the command `quit` or at the end of standard input. If a command
+// takes more than 240 s, the process ends, because a library may hang. If run() throws, marks the
+// rank as failed and rethrows the exception.
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run);
 

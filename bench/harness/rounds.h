@@ -11,7 +11,7 @@
 
 namespace syncopate::bench {
 
-// The results of the rounds: one number per round and side.
+// The results of all rounds of a benchmark: one number per round and side.
 struct Rounds {
   std::vector<std::vector<double>> sides;  // indexed as sides[s][round]
   std::vector<double> foreign;  // share of one core that foreign processes used, by round
@@ -26,9 +26,9 @@ struct Rounds {
 // The number has the same unit in all rounds.
 using Turn = std::function<double()>;
 
-// Runs all turns in order, `rounds` times. other_side: see ForeignLoadMeter; the CPU time of these
-// processes and of their descendants is not foreign load. Throws what a turn throws, and FileError
-// when /proc cannot be read.
+// Runs the rounds of a benchmark: runs one turn of each side in order, and repeats this `rounds`
+// times. other_side: see ForeignLoadMeter; the CPU time of these processes and of their descendants
+// is not foreign load. Throws what a turn throws, and FileError when /proc cannot be read.
 Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
                    const std::vector<pid_t>& other_side);
 

@@ -23,7 +23,8 @@ struct PicturesOptions {
   double seconds_per_round = 1.0;
 };
 
-// Measures and prints both tables. Throws UsageError, FileError and PeerError.
+// Measures decoding on one core, then the whole input pipeline, and prints a table for each. Throws
+// UsageError, FileError and PeerError.
 void measure_pictures(const PicturesOptions& options);
 
 }  // namespace syncopate::bench

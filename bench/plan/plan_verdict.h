@@ -25,7 +25,8 @@ bool is_too_stale(const PlanRow& row);
 // Returns whether other processes left enough CPU time for the measurements of the plan.
 bool is_quiet(const Plan& plan);
 
-// The conclusions from the rows of a plan. There are none if the plan is not quiet.
+// The conclusions from the rows of a plan. There are no conclusions if other processes disturbed
+// the measurements of the plan (is_quiet()).
 struct PlanVerdict {
   bool is_quiet = false;
   // The row with the most samples per second among the rows that `train` can run, except single

@@ -31,8 +31,8 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 // Makes a logarithmic axis from the tick below `low` to the tick above `high`. If `low` is not
 // positive or `high` is less than 8 times `low`, makes a linear axis instead.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// Makes a linear axis with as many ticks as have labels that fit side by side into the width
-// `room`. is_whole: only whole numbers are ticks.
+// Makes a linear axis. It has as many ticks as fit into the width `room` when their labels stand
+// side by side. is_whole: only whole numbers are ticks.
 Axis fitting_axis(const std::string& title, double low, double high, double room,
                   bool is_whole = false);
 

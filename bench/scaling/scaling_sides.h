@@ -1,5 +1,5 @@
 // Makes the sides of `syncopate-bench scaling` and measures them in turns. Each side trains the
-// same network, with threads and replicas of its own.
+// same network, with its own number of threads and replicas.
 #pragma once
 
 #include <memory>
@@ -35,6 +35,7 @@ class ScalingSide {
   virtual std::string description() const = 0;
 };
 
+// A side together with the properties that identify its row in the results.
 struct ScalingEntry {
   std::string name;  // name of the side, such as "mirrored"
   bool ours = true;
@@ -44,17 +45,19 @@ struct ScalingEntry {
   std::unique_ptr<ScalingSide> side;
 };
 
-// Makes one entry per combination, in order. Throws UsageError, PeerError.
+// Makes the sides of a run with a grid: for each combination of threads and replicas, in order, an
+// entry with the side that trains the network with this combination. Throws UsageError. Throws
+// PeerError if the processes of a side do not start.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
-// Makes the entries of a run without a grid. The peer, PyTorch, comes last. Throws UsageError,
-// PeerError.
+// Makes the sides of a run without a grid, each in an entry. The peer, PyTorch, comes last. Throws
+// UsageError. Throws PeerError if the processes of a side end early or do not become ready in time.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
 
-// The results of all turns. `rounds` has the samples per second of each entry and round; `turns`
-// has the other numbers.
+// The measurements of all sides. `rounds` has the samples per second of each side in each round;
+// `turns` has the other numbers.
 struct ScalingResult {
   Workload workload;
   std::vector<ScalingEntry> entries;
@@ -62,12 +65,13 @@ struct ScalingResult {
   Rounds rounds;
 };
 
-// Measures all sides in turns, round by round. Throws PeerError, DivergenceError, FileError.
+// Measures the sides in `entries` in turns, round by round. Throws PeerError, DivergenceError,
+// FileError.
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 
-// Returns median and range of one number of an entry's turns over the rounds that quiet_rounds()
-// selects (bench/harness/measure.h).
+// Returns median and range of one number of ScalingTurn for the side of result.entries[entry], over
+// the rounds that quiet_rounds() (bench/harness/measure.h) selects.
 Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench

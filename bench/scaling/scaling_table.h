@@ -46,7 +46,8 @@ struct ScalingTable {
 
 ScalingTable make_scaling_table(const ScalingResult& result, int cpus);
 
-// Returns the efficiency of a row: speed_up / (row.cpus() / base.cpus()). 1.0 is ideal.
+// Returns the efficiency of a row: speed_up / (row.cpus() / base.cpus()), where `base` is the row
+// of the smallest combination. 1.0 is ideal.
 double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingRow& base);
 // Returns the seconds that a row needs for one pass over the data.
 double seconds_per_pass(const ScalingTable& table, const ScalingRow& row);

@@ -1,5 +1,5 @@
-// Lists the time of each fused group in a training step on a GPU, and the rate at which the group
-// moves the bytes that it has to move.
+// Lists the time of each fused group of operations in a training step on a GPU, and the rate at
+// which the group moves the bytes that it has to move.
 #pragma once
 
 #include <cstdint>

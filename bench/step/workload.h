@@ -58,7 +58,8 @@ struct TrainingOptions {
   Membership* membership = nullptr;
 };
 
-// The times of the parts of a step in seconds. Each is the median over the steps of one call.
+// The times of the parts of a training step in seconds. Each is the median over the steps of one
+// call of WorkloadTraining::profile().
 struct StepParts {
   double forward = 0.0;
   double backward = 0.0;

@@ -49,8 +49,9 @@ struct PairDifference {
   // Returns the confidence interval of `value`. With probability 1 - level, all intervals of a
   // measure contain their true differences. For kTime, the time between evaluations is a source of
   // error: a run reached the target at an unknown time between two evaluations. This time is taken
-  // as uniformly distributed. This error cancels if the rows have equal weights. Otherwise the
-  // interval is infinite if a run reached the target at its first evaluation.
+  // as uniformly distributed. This error cancels if the networks of both rows have bit-equal
+  // weights. Otherwise the interval is infinite if a run reached the target at its first
+  // evaluation.
   Interval interval() const;
   // Returns whether interval() lies within the margin of equality (kEqualAccuracy, kEqualTime).
   bool is_equal() const;
@@ -81,11 +82,11 @@ struct CensoredPair {
   bool is_claimed() const noexcept { return test.p_value <= level; }
 };
 
-// The comparisons of all pairs of rows. A pair is left out if a row has fewer than kSeedsForClaims
-// seeds or a failed run, or if other programs disturbed a run of either row. Times are not compared
-// if no run of either row reached the target. A row that equals an earlier row
+// Tests the differences of all pairs of rows. A pair is left out if a row has fewer than
+// kSeedsForClaims seeds or a failed run, or if other programs disturbed a run of either row. Times
+// are not compared if no run of either row reached the target. A row that equals an earlier row
 // (VariantSummary::same_as) is represented by the earlier row. In comparisons of accuracy, the
-// first of several rows with equal weights represents all of them.
+// first of several rows with bit-equal network weights represents all of them.
 class Claims {
  public:
   explicit Claims(const Rows& rows);

@@ -108,9 +108,9 @@ struct Comparison {
 // target is derived from the runs; it is unknown until a run of the baseline has ended.
 Comparison read_comparison(const std::filesystem::path& dir);
 
-// Reads the comparisons of a map; `dir` has a folder for each cluster. A derived target is taken
-// from the first cluster for all clusters, because with an asynchronous baseline each cluster would
-// have another target. Throws FileError.
+// Reads the comparisons of a map of strategies; `dir` has a folder for each cluster. A derived
+// target is taken from the first cluster for all clusters, because with an asynchronous baseline
+// each cluster would have another target. Throws FileError.
 std::vector<Comparison> read_map(const std::filesystem::path& dir,
                                  const std::vector<std::string>& clusters);
 

@@ -1,5 +1,5 @@
-// Facts that a reader of a result should know: reasons for doubt, and how the numbers were made.
-// The first warnings are shown with the answer; the page and --explain show all facts.
+// Facts that a reader of a comparison should know: reasons to doubt its answer, and how its numbers
+// were made. The first warnings are shown with the answer; the page and --explain show all facts.
 #pragma once
 
 #include <string>

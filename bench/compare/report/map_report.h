@@ -1,4 +1,5 @@
-// Makes the report of a map: the text for the terminal, the page, the figure and the data file.
+// Makes the report of a map of strategies, which compares the same variants on several clusters:
+// the text for the terminal, the page, the figure and the data file.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +10,15 @@
 
 namespace syncopate::bench {
 
-// Prints the grid as a table, then the strategies to use on each cluster, then the answer. The
-// lines have at most 80 characters if there are four clusters.
+// Prints a table of the times of all variants on all clusters, then the strategies to use on each
+// cluster, then the answer. The lines have at most 80 characters if there are four clusters.
 void print_map(std::ostream& out, const StrategyMap& map);
 
-// Returns the page, which is HTML and also well-formed XML. command: the comparison's command line.
+// Returns the page of the report, which is HTML and also well-formed XML. command: the comparison's
+// command line.
 std::string map_page(const StrategyMap& map, const std::string& command);
 
-// Returns the contents of map.csv: a line for each cell of the grid, with numbers in full
+// Returns the contents of map.csv: a line for each variant on each cluster, with numbers in full
 // precision. Source: RFC 4180, with \n as line end.
 std::string map_csv(const StrategyMap& map);
 

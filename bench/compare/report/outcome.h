@@ -40,7 +40,8 @@ struct TimeRatio {
 
 struct Answer {
   AnswerForm form = AnswerForm::kNotDecided;
-  // The rows to use, the soonest first. If `form` is kNoDifference or kEqual, these are all rows.
+  // The rows that the answer recommends, the row that reached the target soonest first. If `form`
+  // is kNoDifference or kEqual, these are all rows.
   std::vector<std::size_t> winners;
   // next: the soonest row that is shown to be slower than a winner. reference: the winner that
   // `next` is shown to be slower than; the first winner if possible. next_ratio: the time of `next`
@@ -59,7 +60,7 @@ struct Answer {
   std::optional<double> detectable;
   std::optional<int> seeds_needed;
 
-  // Returns whether the answer names rows to use.
+  // Returns whether the answer recommends rows.
   bool has_winners() const noexcept {
     return form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed;
   }
@@ -75,7 +76,7 @@ enum class RowState : std::uint8_t {
   kPending,  // runs are missing
 };
 
-// The result of a row.
+// The result of a row of the comparison, that is, of one variant.
 struct RowOutcome {
   RowState state = RowState::kPending;
   double seconds = 0.0;  // geometric mean of the times to the target
@@ -96,8 +97,8 @@ struct Outcome {
   std::optional<std::size_t> soonest{};
 };
 
-// Returns the indices of the rows, the soonest first. Rows without a time come last, in the order
-// of the command line.
+// Returns the indices of the rows, the row that reached the target soonest first. Rows without a
+// time come last, in the order of the command line.
 std::vector<std::size_t> sorted_rows(const Outcome& outcome);
 
 // Computes the outcome of a comparison.

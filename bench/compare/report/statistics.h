@@ -43,7 +43,8 @@ class StudentizedRange {
 
  private:
   int means_;
-  // Values of sqrt(C / d), with their probabilities.
+  // Values of the divisor sqrt(C / d), where C is a chi-square variable with d degrees of freedom,
+  // with their probabilities.
   std::vector<std::pair<double, double>> scales_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace syncopate::bench {
 
-// Prints the facts, each with its subject first.
+// Prints the facts about a result. Each line begins with the subject of the fact.
 void print_facts(std::ostream& out, const std::vector<Fact>& facts);
 
 // Prints the table of the answer, the conditions, the warnings, the verdict, the accuracies and
