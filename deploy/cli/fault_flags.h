@@ -10,7 +10,8 @@ namespace syncopate {
 // if the strategy, the collective or the transport has no link that can be slowed.
 void check_link(const FlagSet& flags, StrategyOptions& options);
 
-// Sets options.loop.first_worker and the seed of options.loop.service_time. options.cluster must be
+// Checks the flags --slow and --pause, which delay workers. Sets the index of the first worker of
+// this task (options.loop.first_worker) and the seed of the random delays. options.cluster must be
 // set before. Throws UsageError if --slow or --pause names a worker that the job does not have. If
 // the number of workers follows from the visible GPUs, find_devices() checks these flags later.
 void check_compute_delays(TrainOptions& options);

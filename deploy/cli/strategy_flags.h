@@ -18,8 +18,9 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster);
 void check_cluster(const FlagSet& flags, ClusterFlags cluster, const Environment& environment,
                    TrainOptions& options);
 
-// Throws UsageError for flags of consistency that contradict each other. options.cluster must be
-// set before.
+// Checks the flags for the consistency of shared variables, such as --consistency and
+// --staleness-rule, and completes options.strategy.consistency. Throws UsageError for flags that
+// contradict each other. options.cluster must be set before.
 void check_consistency(const FlagSet& flags, TrainOptions& options);
 
 }  // namespace syncopate

@@ -21,9 +21,9 @@ namespace syncopate {
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
 // Adds the devices of this task's replicas to the report. The devices are divided among the tasks
-// in the same way as in train. membership: the tasks that exchange their GPUs; every task of the
-// membership must call this function. Null: the task divides nothing. Throws PeerError if the
-// exchange with another task fails.
+// in the same way as in train. membership: the tasks that exchange lists of the GPUs that they see;
+// every task of the membership must call this function. If `membership` is null, the task reports
+// its devices without an exchange. Throws PeerError if the exchange with another task fails.
 void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // Describes the InfiniBand and RoCE ports. root: /sys/class/infiniband, or a copy in tests. Source:

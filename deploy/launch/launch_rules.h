@@ -1,5 +1,5 @@
-// The rules by which `launch` decides what to do after a role has failed, and the late workers,
-// which `launch` starts while the job runs.
+// The rules by which `launch` decides what to do after a role (the process of a worker or a server)
+// has failed. Also the late workers, which `launch` starts while the job runs.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace syncopate {
 
-// What happens after the failure of a role. kStop: the other roles are ended. kContinue: the other
-// roles go on.
+// What `launch` does after the failure of a role. kStop: it ends the other roles. kContinue: it
+// lets the other roles go on.
 enum class FailureRule : std::uint8_t { kStop, kContinue };
 
 // The rule for all roles of one kind (workers or servers).
@@ -75,10 +75,10 @@ struct LaunchedJob {
   bool has_checkpoints = false;        // true if the job has a folder for checkpoints
 };
 
-// Chooses the rules of a job. kAuto means kContinue for workers if can_go_on_without_a_worker(job),
-// and kStop otherwise. Workers are restarted alone only if can_go_on_without_a_worker(job), and
-// servers only if they restore their state from a file. With OnFailure::kStop no role is restarted
-// alone.
+// Chooses what `launch` does when roles of this job fail. on_failure: for kAuto, the failure rule
+// of workers is kContinue if can_go_on_without_a_worker(job), and else kStop; the rule of servers
+// is kStop. Workers are restarted alone only if can_go_on_without_a_worker(job), and servers only
+// if they restore their state from a file. If `on_failure` is kStop, no role is restarted alone.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
 
 // Returns whether the job can go on without one of its workers, because the other workers do not
@@ -92,7 +92,8 @@ struct Join {
   double at_seconds = 0.0;  // the start time, in seconds after the start of the other roles
 };
 
-// Parses a --join such as "worker=4,at=30s". Throws UsageError if the text has another form.
+// Parses a value of the flag --join, such as "worker=4,at=30s". Throws UsageError if the text has
+// another form.
 Join parse_join(const std::string& text);
 std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
 

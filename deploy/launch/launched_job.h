@@ -1,5 +1,5 @@
-// Runs a job as processes on this machine. A group of roles that failed may be started again, as a
-// new group.
+// Runs a job on this machine, with one process for each role (a worker or a server). If a failure
+// ends the job, all its roles may be started again together, as a new RoleGroup.
 #pragma once
 
 #include <functional>

@@ -14,8 +14,9 @@ class RendezvousEvent {
   // Creates the event. Throws FileError if the system has no descriptor left.
   RendezvousEvent();
 
-  // Makes the role inherit the event, with its descriptor in SYNCOPATE_MET_FD, so that the role can
-  // report that it has met the other roles.
+  // Makes the role that `command` starts inherit the descriptor of the event. The variable
+  // SYNCOPATE_MET_FD gives the descriptor to the role, which reports through it that it has met the
+  // other roles.
   void share_with(RoleCommand& command) const;
   // Returns whether a role has reported that all roles have met.
   bool is_over() noexcept;

@@ -1,7 +1,7 @@
-// Runs the roles of one job from their common start to their end. The group forwards output and
-// stop signals. After the failure of a role the group starts this role again or ends the other
-// roles, according to the rules for this kind of role. A group is started once; a restart of all
-// roles makes a new group.
+// Runs the roles (processes of workers and servers) of one job from their common start to their
+// end. The group forwards output and stop signals. After the failure of a role the group starts
+// this role again or ends the other roles, according to the rules for this kind of role. A group is
+// started once. If all roles are started again, `launch` makes a new group.
 #pragma once
 
 #include <array>

@@ -1,9 +1,10 @@
 // Relates the values of an ONNX file to nodes of the graph: the axes that a value has in the file,
 // and the order of its elements in memory.
 //
-// The graph has maps in the order H, W, C, whatever order the file uses. A Transpose that only
-// moves the channels therefore adds no node: its output is the same node with another OnnxForm. An
-// operator that needs the file's order in memory calls in_order().
+// A map is an image or a feature map. The graph has the elements of maps in the order H, W, C,
+// whatever order the file uses. A Transpose that only moves the channels therefore adds no node:
+// its output is the same node with another OnnxForm. The code of an operator that needs the file's
+// order in memory calls in_order().
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,8 @@ class OnnxForms {
   std::int64_t batch() const noexcept { return batch_; }
   // Returns the shape of one sample in memory.
   const Shape& map_of(const OnnxValue& value) const { return build_.shape(value.node); }
-  // Returns the shape in the ONNX file, in which the first side is batch().
+  // Returns the shape of the value in the ONNX file. The first side is batch(); the others are the
+  // sides of a sample in the file's order.
   Shape shape_of(const OnnxValue& value) const;
   // Returns the result of shape_of() as text, such as "[N, 3, 32, 32]".
   std::string shown_shape(const OnnxValue& value) const;

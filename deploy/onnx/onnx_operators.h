@@ -1,5 +1,5 @@
 // The table of supported ONNX operators. A row has the function that adds the nodes of the operator
-// to the graph. Each file of operators has the rows of its operators.
+// to the graph. Each .cc file with functions of operators also has the rows of these operators.
 #pragma once
 
 #include <map>
@@ -46,8 +46,8 @@ struct OnnxRow {
   std::string_view op;
   int inputs;                                // the least number of inputs
   std::vector<std::string_view> attributes;  // the names of supported attributes
-  // Adds the nodes of the operator to the graph. Throws UsageError with a description of what has
-  // no counterpart in this program.
+  // Adds nodes to the graph that compute what the ONNX node `node` computes. Throws UsageError with
+  // a description of what has no counterpart in this program.
   void (*add)(OnnxReading& net, const proto::onnx::NodeProto& node,
               const OnnxAttributes& attributes);
   // Throws UsageError if an attribute has a value that is not supported for any shape. Null if the
@@ -55,14 +55,15 @@ struct OnnxRow {
   void (*check)(const OnnxAttributes&) = nullptr;
 };
 
+// Each of these functions returns some rows of the table of supported operators.
 std::span<const OnnxRow> element_rows();  // operators on single elements, and Concat
 std::span<const OnnxRow> layer_rows();    // operators with weights, and Dropout
 std::span<const OnnxRow> window_rows();   // pools
-// Operators that change sides and axes, or work along an axis.
-std::span<const OnnxRow> shape_rows();
-std::span<const OnnxRow> resize_rows();  // operators that enlarge maps
+std::span<const OnnxRow> shape_rows();    // operators that change sides or axes, or use one axis
+std::span<const OnnxRow> resize_rows();   // operators that enlarge maps
 
-// Returns the row of an operator; null if the operator is not supported.
+// Returns the row of an operator such as "Conv" in the table of supported operators; null if the
+// operator is not supported.
 const OnnxRow* find_onnx_row(std::string_view op);
 
 }  // namespace syncopate

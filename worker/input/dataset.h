@@ -31,7 +31,7 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const noexcept = 0;
-  // Returns the tensors of a sample of this data set; the same object at every call.
+  // Describes the tensors of a sample of this data set. All calls return the same object.
   virtual const SampleSpec& spec() const noexcept = 0;
   // Reads a sample: fills all its inputs, augmented as `draw` says, and its target. Throws
   // FileError naming file and offset if the sample cannot be read.

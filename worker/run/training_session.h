@@ -40,9 +40,9 @@ struct TrainingSession {
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end
 
-  // Sets `at.rules`, the state of the evaluation rules at the position `at`, to which the servers
-  // went back. Does nothing if the servers assign evaluations to workers, because `at` then has the
-  // rules already.
+  // Restores the state of the evaluation rules after the servers went back to the position `at`:
+  // stores in `at.rules` the state that the rules had at this position. Does nothing if the servers
+  // assign evaluations to workers, because `at` then has the rules already.
   void roll_back_rules(ps::RunPosition& at);
 };
 

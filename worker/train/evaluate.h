@@ -67,8 +67,9 @@ struct EvaluationOptions {
 // Evaluates one replica's part of the batches. One thread only.
 class PartialEvaluator {
  public:
-  // Compiles the network on the replica's own arena and state. All arguments must outlive the
-  // evaluator. Throws what Backend::compile and make_batch_source throw.
+  // Compiles the network on the replica's own arena and state. This evaluator takes part `part`
+  // (from 0) of the batches, which are divided among `parts` evaluators. All arguments must outlive
+  // the evaluator. Throws what Backend::compile and make_batch_source throw.
   PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena, StateBlock& state,
                    const Dataset& dataset, const EvaluationOptions& options, int part = 0,
                    int parts = 1);
@@ -80,8 +81,9 @@ class PartialEvaluator {
   // number of this part's batches that are done; may be empty. Throws what the data set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
-  // Evaluates all batches; this object must be the only part. Returns nullopt if `stop` returned
-  // true; then this object cannot be used again. Throws what add_up() throws.
+  // Evaluates all batches of the data set. The object must have been made with parts = 1. Returns
+  // nullopt if `stop` returned true; then this object cannot be used again. Throws what add_up()
+  // throws.
   std::optional<Evaluation> run(const std::function<bool()>& stop = {},
                                 const OnProgress& on_progress = {});
   // Returns the confusion matrix of the last run(); nullopt if none was counted.
@@ -100,9 +102,10 @@ class PartialEvaluator {
   std::unique_ptr<BatchSource> batches_;
 };
 
-// Adds the sums of all batches in batch order. The caller sets `seconds` of the result. loss: the
-// network's loss. confusion: the counts of all samples, if they were counted. Throws FileError if
-// all samples were bad, or if more samples were bad than the data set allows.
+// Computes the result of an evaluation by adding the sums of all batches in batch order. The caller
+// sets `seconds` of the result. loss: the network's loss. confusion: the counts of all samples, if
+// they were counted. Throws FileError if all samples were bad, or if more samples were bad than the
+// data set allows.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
                   std::optional<ConfusionMatrix> confusion = {});
 

@@ -56,8 +56,8 @@ class JobMetrics {
   // joined late or was restarted. Does nothing if begin() was called. Called when this worker
   // begins to report for the job.
   void begin_as_reporter(const JobStatus& status);
-  // Writes the line of the last steps and stops the clock. Called when the job has ended with
-  // `status`.
+  // Writes a line of metrics about the steps since the previous line, and stops the clock. Called
+  // when the job has ended with `status`.
   void end(const JobStatus& status, const OwnTimes& own);
 
   // Returns the number of passes over the data set that the job has made so far.
@@ -65,7 +65,8 @@ class JobMetrics {
   // Returns the seconds from begin() until end(), or until now if end() was not called yet.
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
-  // Returns the began_at value of this worker's lines; nullopt before the first line.
+  // Returns the time that this worker's "begin" line has as BeginMetrics::began_at, in seconds
+  // since 1970 UTC; nullopt before this line is written.
   std::optional<double> began_at() const noexcept { return began_at_; }
 
  private:

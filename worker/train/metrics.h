@@ -75,7 +75,8 @@ struct EvalMetrics {
   // training this time excludes evaluations and checkpoints, because training pauses for them.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
-  // The began_at value of the process that measured trained_seconds; nullopt: this process.
+  // BeginMetrics::began_at of the process that measured trained_seconds; nullopt if it is this
+  // process.
   std::optional<double> began_at = {};
   std::int64_t bad_samples = 0;  // samples of the split that are left out
   std::string first_bad = {};    // why the first bad sample could not be read

@@ -114,15 +114,15 @@ struct TrainOutcome {
   // asynchronous job, all time since the first step of this process.
   double seconds = 0.0;
   double samples_per_second = 0.0;
-  // The mean loss over the steps of the last epoch that ran in this process, not before a resume;
-  // NaN if there were none.
+  // The mean loss over the steps of the last epoch, without the steps of this epoch that an earlier
+  // process ran; NaN if this process ran no step.
   double train_loss = 0.0;
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // exposed communication / `seconds`
   // For each pipeline stage: the fraction of `seconds` spent waiting for other stages.
   std::vector<double> stage_idle_fractions;
   std::string weights_hash;  // FNV-1a of all values, hexadecimal
-  // One per worker; empty for synchronous replicas.
+  // The staleness of the pushes of each worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
   std::int64_t repeated_batches = 0;  // see Assignment::repeated_batches
   // Whether the job was stopped and another worker wrote the checkpoint.

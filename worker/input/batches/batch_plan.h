@@ -20,8 +20,9 @@ class UntrainedSamples {
   explicit UntrainedSamples(std::vector<ps::SampleRange> ranges);
 
   std::int64_t count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
-  // Returns the skipped samples from number `i` to the end of the range that contains it, as a
-  // range of the epoch's order. i in [0, count()).
+  // Counts only the skipped samples: returns the range of the epoch's order that begins with
+  // skipped sample number `i` and ends where the skipped range with this sample ends. i in [0,
+  // count()).
   ps::SampleRange range_at(std::int64_t i) const;
   // Returns the ranges without the first `i` skipped samples. i in [0, count()].
   std::vector<ps::SampleRange> without_first(std::int64_t i) const;
@@ -48,15 +49,15 @@ struct PlannedBatch {
   std::int64_t global_count = 0;  // number of samples of the global batch
 };
 
-// Computes the batches of one task's share. Immutable, thread-safe.
+// Computes which samples of each global batch one task trains on. Immutable, thread-safe.
 class BatchPlan {
  public:
   // Makes a plan. Throws UsageError for options and positions that make_batch_source() refuses.
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
-  // Returns batch number `sequence`, counted from 0 at the start position; there is no last batch,
-  // because epochs follow one another without end. The share follows from strategies/input_shard.h.
-  // Allocates memory only while skipped ranges are left.
+  // Returns batch number `sequence`, counted from 0 at the start position. There is no last batch,
+  // because after each epoch the next epoch begins. This task's share of the batch follows from
+  // strategies/input_shard.h. Allocates memory only while skipped ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
   // Returns the samples of a batch that begin with number `i` and have consecutive indices in the
   // epoch's order, as a range of this order. The range ends at the first gap or at the end of the

@@ -58,8 +58,8 @@ struct BatchSlot {
   bool has_memory() const noexcept { return !whole.inputs.empty(); }
 };
 
-// Reads batches of the plan into slots. Immutable and thread-safe: several threads may call fill()
-// with different slots.
+// Reads the samples of batches, which a BatchPlan determines, into slots (BatchSlot). Immutable and
+// thread-safe: several threads may call fill() with different slots.
 class BatchReader {
  public:
   // Makes a reader. Throws UsageError for options that make_batch_source() refuses.
@@ -67,19 +67,20 @@ class BatchReader {
 
   const BatchPlan& plan() const noexcept { return plan_; }
 
-  // Returns the memory of the largest batch, in bytes.
+  // Returns how many bytes of memory the largest batch needs.
   std::int64_t batch_bytes() const;
   // Makes a slot with memory for the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Makes all slots that the ring may use. Allocates memory only for the slots that the ring uses
-  // at the start; with_memory() allocates the others if the tuner needs them. Throws
-  // OutOfMemoryError.
+  // Makes all slots that a BatchRing with these options may use. Allocates memory only for the
+  // slots that the ring uses at the start. When the InputTuner lets the ring use further slots,
+  // with_memory() allocates their memory. Throws OutOfMemoryError.
   std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
   // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
   BatchSlot& with_memory(BatchSlot& slot) const;
   // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
-  // Reads the given samples, at most most_samples() of the plan, into `slot`.
+  // Reads the given samples, at most plan().most_samples(), into `slot`. loss_divisor: the value
+  // for Batch::loss_divisor, from which the number of samples that are left out is subtracted.
   void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:

@@ -1,7 +1,7 @@
-// A ring of batches between reader threads and one consumer. Each reader fills a slot with one
-// batch, and the consumer takes the batches in order. The sequence therefore does not depend on the
-// speed or the number of readers, which may change while the ring runs. A mutex is locked a few
-// times per batch, never per sample; idle threads sleep.
+// A ring of batches between reader threads and one consumer. Each reader fills a slot (the memory
+// of a batch) with one batch, and the consumer takes the batches in order. The sequence therefore
+// does not depend on the speed or the number of readers, which may change while the ring runs. A
+// mutex is locked a few times per batch, never per sample; idle threads sleep.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,8 @@ struct BatchRingOptions {
   std::size_t num_slots() const noexcept;
 };
 
-// Returns the options of the ring of a batch source. batch_bytes: the memory of a slot.
+// Returns the options of the BatchRing of a batch source. batch_bytes: the size of a slot in bytes.
+// held: BatchRingOptions::held.
 BatchRingOptions ring_options(const InputOptions& options, std::int64_t batch_bytes, int held);
 
 // The functions that the readers of a ring call.

@@ -16,7 +16,8 @@
 
 namespace syncopate {
 
-// Where the reader threads of a source record their spans.
+// The trace in which the reader threads of a batch source record spans, such as the time of reading
+// a batch.
 struct ReaderTrace {
   Trace* trace = nullptr;  // null: spans are not recorded; outlives the source
   int first_id = 1000;     // id of the first reader, above the replicas' ids
@@ -29,8 +30,8 @@ struct Autotune {
   bool threads = false;  // true: the number of readers is tuned; InputOptions::threads is not used
   // True: the number of batches ahead is tuned; InputOptions::prefetch is not used.
   bool prefetch = false;
-  int cpus = 1;                                     // CPUs that readers and lanes share
-  int lanes = 0;                                    // compute threads of the consumer
+  int cpus = 1;                                     // CPUs that reader threads and lanes share
+  int lanes = 0;                                    // lanes (compute threads) of the consumer
   std::int64_t most_bytes = std::int64_t{1} << 30;  // memory for all batches of the source
 
   // Divides the CPUs and the memory of this object among `sources` batch sources. Returns the

@@ -60,8 +60,8 @@ class RecentCost {
   int pauses_ = 0;  // number of consecutive values that were left out
 };
 
-// Measures the costs of the input, and chooses the number of readers and of batches that are
-// prepared ahead. Not thread-safe; the ring calls it under a lock.
+// Measures the time that reading and training take per batch, and chooses the number of readers and
+// of batches that are prepared ahead. Not thread-safe; the ring calls it under a lock.
 class InputTuner {
  public:
   explicit InputTuner(const InputTunerOptions& options);
@@ -84,8 +84,10 @@ class InputTuner {
  private:
   void tune_readers();
   void tune_ahead(bool waited);
-  // Returns the number of readers that may run: the number of CPUs that the lanes leave free, plus
-  // `slack` CPUs, rounded up. The result is within the limits on readers and on batches ahead.
+  // Returns the number of readers that may run: the number of CPUs that the consumer's compute
+  // threads (lanes) leave free, plus `slack`, rounded up. The result is at least 1 and at most
+  // most_readers. The number of batches that may be prepared ahead limits it, too, because a reader
+  // prepares one batch at a time.
   int affordable(double slack) const;
 
   InputTunerOptions options_;

@@ -22,7 +22,9 @@ struct ResizeWindow {
   std::int64_t reduction = 1;
 };
 
-// The neighbours and weights of the pixels of the result on one axis.
+// For one axis: which pixels of the picture are interpolated for each pixel of the result, and
+// their weights. "Reduced pixels" are the pixels that the caller gives, one for every `reduction`
+// stored pixels (ResizeWindow).
 struct ResizeAxis {
   // For each pixel of the result, the index of the first of its two neighbours, in reduced pixels.
   std::vector<std::int32_t> lower;
@@ -46,8 +48,9 @@ class Resizer {
   Resizer(const ResizeWindow& columns, const ResizeWindow& rows, std::int64_t width,
           std::int64_t height, int channels, std::span<std::uint8_t> out);
 
-  // The range of columns that a row must have, and the range of rows that must be added, in reduced
-  // pixels.
+  // Return the range of columns that each row given to add_row() must have, and the range of rows
+  // that the caller must add. Both count the pixels that the caller gives, see
+  // ResizeWindow::reduction.
   std::int64_t first_column() const noexcept { return columns_.first; }
   std::int64_t last_column() const noexcept { return columns_.last; }
   std::int64_t first_row() const noexcept { return rows_.first; }

@@ -33,8 +33,8 @@ class SampleCache {
   static std::unique_ptr<SampleCache> open(const std::filesystem::path& path,
                                            std::int64_t sample_bytes, std::int64_t limit_bytes);
 
-  // Fills `sample` and returns true if the slot has the sample with this key. Otherwise returns
-  // false, and the contents of `sample` are undefined.
+  // If slot `index` has a sample with this key, copies it to `sample` and returns true. Otherwise
+  // returns false, and the contents of `sample` are undefined.
   bool read(std::int64_t index, std::uint64_t key, std::span<std::byte> sample) const;
   // Writes a sample. If that fails, for example because the disk is full, logs one warning and
   // writes no more samples.

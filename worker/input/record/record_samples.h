@@ -59,8 +59,8 @@ UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem
 // otherwise the indexing throws FileError.
 IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
                               std::int64_t num_classes);
-// Returns index options with this key and value, and with the cache folder and on_progress of
-// `options`.
+// Returns options for an index that has the result of the function `value` for each record.
+// value_key: IndexOptions::value_key. The cache folder and on_progress come from `options`.
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value);
 
 // Throws FileError if a record is damaged. The error describes the first damaged record, and says
@@ -75,8 +75,9 @@ std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards
                                               int num_classes, std::shared_ptr<SampleCache> cache,
                                               std::int64_t first_slot);
 
-// Reads the record of a sample and finds its image. Throws what require_feature() throws. Called
-// when a data set is opened, so that a wrong flag is reported before training begins.
+// Reads the first record that is not damaged and finds the image in it. Throws what
+// require_feature() throws. Called when a data set is opened, so that a wrong flag is reported
+// before training begins.
 void require_readable(const Dataset& dataset, const RecordShards& shards);
 
 // Throws UsageError if the first records have values, such as raw pixels, and not pictures.

@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-// How a comparison of several runs (bench/compare) treats a flag that the user gives to the
-// comparison.
+// How a comparison of several runs (`syncopate-bench compare`) treats a flag that the user gives to
+// the comparison. Runs take real time or the time of a virtual clock.
 struct InComparison {
   enum Use : std::uint8_t {
     kTrains,        // every run gets the flag, with the virtual and with the real clock
@@ -24,12 +24,12 @@ struct InComparison {
     kRefused,       // the comparison refuses the flag
     kOpensData,     // the flag decides which data are opened; all virtual runs share the data
     kNeutral,       // the flag changes neither the weights nor the time of a virtual run
-    kRealOnly,      // refused with the virtual clock
+    kRealOnly,      // a comparison with the virtual clock refuses the flag
   };
   Use use = kTrains;
   std::string_view advice = "";  // what the user should do instead, for the message
-  // For kRealOnly: returns whether the flag's value in `options` is refused under the virtual clock
-  // in a run with `workers` workers. Null: every value is refused.
+  // For kRealOnly: returns whether a comparison with the virtual clock refuses the flag's value in
+  // `options` for a run with `workers` workers. If is_refused is null, it refuses every value.
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
 };
 
@@ -82,15 +82,15 @@ const TrainFlag* find_train_flag(std::string_view name);
 
 inline constexpr int kMostMicroBatches = 65536;  // largest value of --accumulate
 
-// Conditions that are used in several groups of the table.
+// Conditions under which flags have an effect (TrainFlag::Need), each for flags of several groups.
 bool writes_checkpoints(const TrainOptions& options);
 inline constexpr TrainFlag::Need kCheckpointDir = {writes_checkpoints, "--checkpoint-dir DIR"};
 inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy parameter-server"};
 // Whether the tasks of the job send gradients or values to each other.
 bool has_links(const TrainOptions& options);
 
-// Each of these functions returns a part of the table. They are in data_rows.cc, strategy_rows.cc,
-// schedule_rows.cc and output_rows.cc.
+// Each of these functions returns the rows of one group of the table of the flags of `train`. The
+// functions are in data_rows.cc, strategy_rows.cc, schedule_rows.cc and output_rows.cc.
 std::vector<TrainFlag> data_flags();
 std::vector<TrainFlag> strategy_flags();
 std::vector<TrainFlag> schedule_flags();
