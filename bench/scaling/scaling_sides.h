@@ -47,7 +47,7 @@ struct ScalingEntry {
 
 // Makes the sides of a run with a grid: for each combination of threads and replicas, in order, an
 // entry with the side that trains the network with this combination. Throws UsageError. Throws
-// PeerError if the processes of a side do not start.
+// PeerError if the processes of a side end early or do not become ready in time.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 

@@ -16,9 +16,10 @@ enum class LockKind : std::uint8_t { kExclusive, kShared };
 struct FileLock {
   enum class Outcome : std::uint8_t { kHeld, kTaken, kUnsupported };
   Outcome outcome = Outcome::kTaken;
-  // kHeld: the lock file, open for reading and writing; closing this descriptor releases the lock.
-  // kUnsupported: the open file without a lock, because its file system has no locks. kTaken:
-  // empty, because another descriptor holds the lock.
+  // The open lock file. With kHeld, closing this descriptor releases the lock; the file is open for
+  // reading and writing. With kUnsupported, the file is open but not locked, because its file
+  // system has no locks. With kTaken, this member is empty, because another descriptor holds the
+  // lock.
   FileDescriptor file;
 };
 

@@ -1,6 +1,6 @@
 // Finds the program that this process runs, and how to start it again. /proc/self/exe does not name
-// the program's file if the program was started through the C library's loader, as the script of a
-// bundle does (deploy/bundle.sh).
+// the program's file if the program was started through the C library's loader. The scripts in a
+// bundle start programs in this way; a bundle is a folder made by deploy/bundle.sh.
 #pragma once
 
 #include <filesystem>

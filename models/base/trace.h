@@ -34,16 +34,17 @@ enum class TraceKind : std::uint8_t {
 
 class Trace;
 
-// Records the spans of one thread. Only this thread uses the object.
+// Records the spans of one thread: what the thread did, from when to when. Only this thread uses
+// the object.
 class TraceThread {
  public:
   using Clock = std::chrono::steady_clock;
 
   TraceThread(Trace& trace, int id) : trace_(trace), id_(id) {}
 
-  // Records one span. number: the number of the step, the batch or the micro-batch; -1: none. Spans
-  // of a thread may be nested, but must not overlap otherwise. Spans shorter than 1 us are left
-  // out.
+  // Records one span: the thread did work of this kind from `begun` to `ended`. number: the number
+  // of the step, the batch or the micro-batch; -1: none. Spans of a thread may be nested, but must
+  // not overlap otherwise. Spans shorter than 1 us are left out.
   void add(TraceKind kind, Clock::time_point begun, Clock::time_point ended, std::int64_t number);
 
  private:
@@ -77,8 +78,9 @@ class Trace {
   // Writes the end of the file. No thread may record a span during or after this call.
   ~Trace();
 
-  // Returns the recorder of the thread with this id. The recorder lives as long as the Trace. A
-  // thread that takes over from an ended thread uses the same id and name.
+  // Returns the TraceThread that records the spans of the thread with this id. The TraceThread
+  // lives as long as the Trace. A thread that takes over from an ended thread uses the same id and
+  // name.
   TraceThread& thread(int id, std::string_view name);
 
  private:

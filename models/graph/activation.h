@@ -8,10 +8,11 @@
 
 namespace syncopate {
 
-// Sources: Hendrycks and Gimpel 2016 (GELU, with the error function, not the approximation by
-// tanh), Elfwing et al. 2017 (SiLU: x * sigmoid(x)), Howard et al. 2019 (hard swish: x * min(max(x
-// + 3, 0), 6) / 6), Maas et al. 2013 (leaky ReLU), Krizhevsky 2010 (ReLU6: min(max(x, 0), 6)). Hard
-// sigmoid: min(max(x + 3, 0), 6) / 6, as Hardsigmoid of PyTorch and hard_sigmoid of Keras 3.
+// The kinds of element-wise functions other than ReLU. Hard sigmoid is min(max(x + 3, 0), 6) / 6,
+// as Hardsigmoid of PyTorch and hard_sigmoid of Keras 3. Sources: Hendrycks and Gimpel 2016 (GELU,
+// with the error function, not the approximation by tanh), Elfwing et al. 2017 (SiLU: x *
+// sigmoid(x)), Howard et al. 2019 (hard swish: x * min(max(x + 3, 0), 6) / 6), Maas et al. 2013
+// (leaky ReLU), Krizhevsky 2010 (ReLU6: min(max(x, 0), 6)).
 enum class Activation : std::uint8_t {
   kSigmoid,
   kTanh,

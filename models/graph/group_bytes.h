@@ -22,9 +22,9 @@ struct GroupBytes {
   double backward = 0.0;
 };
 
-// Count the bytes of a group. The functions differ in what the backward pass reads. copied(): only
-// gradients. reading_output(): gradients and the output. reading_inputs(): gradients and the
-// inputs.
+// Count the bytes that the kernels of a fused group move. The functions differ in what the backward
+// pass reads. copied(): only gradients. reading_output(): gradients and the output.
+// reading_inputs(): gradients and the inputs.
 GroupBytes copied(const GroupValues& of);
 GroupBytes reading_output(const GroupValues& of);
 GroupBytes reading_inputs(const GroupValues& of);

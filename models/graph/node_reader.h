@@ -33,9 +33,9 @@ class NodeReader {
   // Returns `what`, preceded by the place of the node in the text, for a message.
   std::string located(const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
-  // Reads the name of the operation into op_ and returns the operation's row. Returns null if no
-  // operation of texts has this name. expected: what "op" should be, for the message if it is
-  // missing.
+  // Reads the field "op" of the node into op_ and returns the OperationRow of this operation.
+  // Returns null if no operation in network texts has this name. expected: what "op" should be, for
+  // the message if it is missing.
   const OperationRow* read_op(const char* expected);
   // Throws UsageError if the node has a field that is neither in `fields` nor one of "op", "name"
   // and "inputs", which every node may have.

@@ -29,7 +29,8 @@ inline constexpr std::int64_t kLargestWindow = 1 << 7;
 // If OperationRow::inputs has this value, the operation reads from 2 to kSeveralInputs inputs.
 inline constexpr std::size_t kSeveralInputs = 1000;
 
-// A node as a text describes it. Has what GraphBuilder needs to add the node.
+// A node as the text of a network describes it, with everything that GraphBuilder needs to add the
+// node.
 struct NodeDraft {
   Operation operation;
   std::string name;  // empty: none
@@ -37,13 +38,13 @@ struct NodeDraft {
   Shape shape;       // shape of the output
   int channels = 0;  // size of the output's last axis
   Init init = Init::kGlorotUniform;
-  // If the text has "classes" in place of a number of channels, the properties of the data, which
-  // give the number of channels. Otherwise null.
+  // The properties of the data, which give the number of channels if the text has "classes" in
+  // place of this number. Otherwise null.
   const NetworkInput* classes_of = nullptr;
 };
 
-// The kinds of fields that a node has in a text. `value` is the address that a reader of the text
-// writes to and that a writer of the text reads from.
+// The structs below are the kinds of fields that a node has in a network's text. `value` is the
+// address that a reader of the text writes to and that a writer of the text reads from.
 struct WholeField {
   int* value;
   std::int64_t least = 1;
@@ -108,9 +109,9 @@ struct OperationRow {
   std::string_view noun = {};       // the name in tables, such as "convolution"; empty: `name`
   std::size_t inputs = 1;           // number of values that the operation reads
   std::string_view why_named = {};  // why a node must have a name; empty: it may have none
-  // Returns the fields that a node of this operation has in a text, in the order of the text; a
-  // shape comes first. The fields refer to the members of the NodeDraft. An empty function: the
-  // operation does not occur in texts.
+  // Returns the fields that a node of this operation has in the text of a network, in the order of
+  // the text; a shape comes first. The fields refer to the members of the NodeDraft. An empty
+  // function: the operation does not occur in texts.
   std::function<std::vector<Field>(NodeDraft&)> fields = {};
   std::function<NodeId(GraphBuilder&, NodeDraft&)> add = {};  // empty for losses
   // Returns the multiply-adds of a forward pass of one sample; null: the operation has none.
@@ -123,7 +124,8 @@ struct OperationRow {
     double input = 0.0;
     double output = 0.0;
   } moved = {};
-  // The text in `network --help`. If several rows share a line, only the last of them has a text.
+  // The text about the operation in `network --help`. If several rows share a line, only the last
+  // of them has a text.
   std::string_view help = {};
   std::string_view remark = {};  // printed after the name
   bool shares_line = false;      // whether it shares its line with the next row

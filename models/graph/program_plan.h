@@ -60,7 +60,7 @@ struct GroupPlacement {
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
   std::vector<Offset> output_gradients;  // one gradient, or two if the group takes two
-  // Pairs of offsets of gradients of the group's output; each reader of the output computes one
+  // Pairs of gradients of the group's output, as offsets; each reader of the output computes one
   // gradient. Before the group's backward pass, the backend adds the second gradient of each pair
   // to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;

@@ -18,15 +18,15 @@ namespace syncopate {
 
 struct OptimizerOptions {
   std::string name = "sgd";  // the name of a row of optimizers()
-  // The constants are doubles, because 1 - beta2, computed from 0.999 in f32, has a relative error
-  // of 5e-5.
+  // The following constants are doubles, because 1 - beta2, computed from 0.999 in f32, has a
+  // relative error of 5e-5.
   double momentum = 0.9;  // for momentum: in [0, 1)
   bool nesterov = false;  // for momentum: Nesterov's form
   double beta1 = 0.9;     // for adam and adamw: in [0, 1)
   double beta2 = 0.999;   // for adam and adamw: in [0, 1)
   double epsilon = 1e-8;  // for adam and adamw: positive
-  // Not negative. weight_decay * value is added to the gradient. With adamw, learning rate *
-  // weight_decay * value is subtracted from the value instead.
+  // The factor of weight decay, not negative. weight_decay * value is added to the gradient. With
+  // adamw, learning rate * weight_decay * value is subtracted from the value instead.
   double weight_decay = 0.0;
   // The largest decay of an exponential moving average of the values, in (0, 1); 0: no average. The
   // average is kept in the slot kAverageSlot. The decay at update n is at most (1 + n) / (10 + n),

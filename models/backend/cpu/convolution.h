@@ -25,17 +25,17 @@ struct Convolution {
   // blocked map) and in the packed weights.
   bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
-  // Returns the format [K, R, S, C / groups] of the weight. The arena's weight has the same format,
-  // unless groups of the convolution are joined (joined_groups.h).
+  // Returns the format [K, R, S, C / groups] of the weight. The arena's weight has this format,
+  // too, unless groups of the convolution are joined (JoinedGroups in joined_groups.h).
   dnnl::memory::desc plain_format() const { return plain_format_of(problem.c); }
   // Returns the format [K, R, S, channels() / groups] of the weight, where channels of zeros follow
   // the weight's channels if pads_channels().
   dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
-  // Returns a format for the memory of weights that have channels of padding, in which these
-  // channels are not counted. format: the primitive's format of this memory, which counts them. A
-  // reorder to the returned format also writes the zeros of the padding. To convert back, reorder
-  // from `format` to padded_plain_format(): a reorder from the returned format gives wrong values
-  // unless `format` has blocks of `block` channels.
+  // Converts `format`, which describes the memory of weights with padded channels, to a format of
+  // the same memory that has only the unpadded channels. A reorder to the returned format also
+  // writes the zeros of the padding. To convert back, reorder from `format` to
+  // padded_plain_format(): a reorder from the returned format gives wrong values unless `format`
+  // has blocks of `block` channels.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;

@@ -53,8 +53,8 @@ class ConvolutionGroup : public PlainGroup {
   }
 
  protected:
-  // what: the kind of the group in error messages, such as "convolution"; the name of the node
-  // follows.
+  // Makes the group; the derived class then calls describe() with its convolution. what: the kind
+  // of the group in error messages, such as "convolution"; the messages name the node after it.
   ConvolutionGroup(const GroupSite& site, Roles roles, std::string_view what)
       : PlainGroup(site),
         roles_(roles),
@@ -63,8 +63,8 @@ class ConvolutionGroup : public PlainGroup {
         output_elements_(site.output_elements()) {}
 
   // Sets the convolution and makes the primitive descriptors of the passes that the group needs.
-  // joined: how groups of the convolution are joined. algorithm(pass): returns the algorithm of a
-  // ConvPass.
+  // joined: how many neighbouring groups of the convolution are computed as one group. algorithm: a
+  // function that returns the algorithm of a ConvPass.
   template <typename Algorithm>
   void describe(const Convolution& convolution, const JoinedGroups& joined,
                 const Algorithm& algorithm) {

@@ -141,7 +141,8 @@ struct GroupSite : GroupContext {
   }
 };
 
-// A base class of groups that, by default, needs no memory. It keeps the group's place and memory.
+// A base class of groups that stores the group's place in the program (GroupSite) and its memory. A
+// derived class that needs memory overrides needs().
 class PlainGroup : public Group {
  public:
   explicit PlainGroup(const GroupSite& site)

@@ -1,5 +1,5 @@
-// Several groups of a convolution that are computed as one group, because oneDNN is fast only if
-// the channels of a group fill whole blocks. This is a separate header because ConvolutionGroup and
+// Computes several groups of a convolution as one larger group, because oneDNN is fast only if the
+// channels of a group fill whole blocks. This is a separate header because ConvolutionGroup and
 // PackedWeights both use it.
 #pragma once
 
@@ -8,9 +8,9 @@
 
 namespace syncopate {
 
-// Joins each `count` neighbouring groups of a weight [K, R, S, C / groups] into one group. The
-// joined weight [K, R, S, count * C / groups] has zeros where an output channel does not read an
-// input channel.
+// Joins every `count` neighbouring groups of a convolution's weight [K, R, S, C / groups] into one
+// group. The joined weight [K, R, S, count * C / groups] has zeros where an output channel does not
+// read an input channel.
 struct JoinedGroups {
   std::int64_t rows = 0;            // K * R * S
   std::int64_t rows_per_group = 0;  // rows of one group before joining
@@ -18,8 +18,8 @@ struct JoinedGroups {
   std::int64_t count = 1;
 
   std::int64_t joined_elements() const { return rows * channels * count; }
-  // Copies the elements of `weight` to their places in `joined`. Does not write the other elements,
-  // which must be 0.
+  // Copies the elements of `weight` to their places in `joined`. Does not write the elements of
+  // `joined` that have no element of `weight`, which must be 0.
   void join(const float* weight, float* joined) const {
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(weight + row * channels, channels, joined + place_of(row));

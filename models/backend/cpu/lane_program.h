@@ -28,8 +28,8 @@ class LaneProgram {
  private:
   class Builder;
 
-  // An addition of two gradients of a value that several groups read. Runs before the backward pass
-  // of the group that computed the value.
+  // Adds a second gradient to the gradient of a value that several groups read. The addition runs
+  // before the backward pass of the group that computed the value.
   struct GradientSum {
     float* into = nullptr;
     const float* from = nullptr;

@@ -20,8 +20,8 @@ struct OneDnn;  // defined in onednn.h
 
 class PackedWeights {
  public:
-  // Makes an object without copies; request() adds copies. onednn, graph and arena must outlive the
-  // PackedWeights.
+  // Makes a PackedWeights without copies; request() adds copies. onednn, graph and arena must
+  // outlive the PackedWeights.
   PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;

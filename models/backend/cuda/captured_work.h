@@ -11,12 +11,12 @@
 
 namespace syncopate::cuda {
 
-// Work that is started kernel by kernel in its first runs, and later as a captured CUDA graph. Used
-// by one thread only.
+// Starts work that is equal in every step: kernel by kernel in the first runs, and later as a
+// captured CUDA graph. Used by one thread only.
 class CapturedWork {
  public:
-  // Captures nothing yet. uncaptured_runs: the number of calls of run() that start the work kernel
-  // by kernel before the work is captured.
+  // Makes an object that has not captured any work yet. uncaptured_runs: the number of calls of
+  // run() that start the work kernel by kernel before the work is captured.
   explicit CapturedWork(int uncaptured_runs = 2) : uncaptured_runs_(uncaptured_runs) {}
 
   // Starts the kernels of `work` on `stream`. The first runs are started kernel by kernel, because

@@ -164,7 +164,8 @@ inline OutputSums output_sums_at(void* memory, int channels) {
   return {static_cast<float*>(memory), static_cast<float*>(behind(memory, bytes))};
 }
 
-// A base class of groups that, by default, needs no memory and has an empty backward pass.
+// A base class of groups that stores the memory of the group. A derived class overrides needs() if
+// it needs memory, and backward() if it has a backward pass.
 class PlainGroup : public Group {
  public:
   PlainGroup(const GroupContext& context, const FusedGroup& group)

@@ -24,16 +24,16 @@ class PlanCache {
   std::optional<std::string> find(const std::string& key) const;
   // Waits until no other process measures on this device, and excludes other processes from
   // measuring while the returned Turn exists, because simultaneous measurements would falsify each
-  // other. Then reads the plan file again, because other processes may have added entries. After a
+  // other. Then reads the plan file again, because other processes may have stored engines. After a
   // wait of two minutes, or on a file system without locks, continues without excluding other
-  // processes. During a turn of this object, another call returns at once, and the turn lasts as
-  // long as the first Turn.
+  // processes. While a Turn of this object exists, another call returns at once, and the exclusion
+  // lasts until the first Turn ends.
   class Turn;
   [[nodiscard]] Turn take_turn();
   // Stores `engine` under `key` in the plan file, and returns the engine that the file then has for
-  // `key`. An existing entry is kept, so that all processes use the same engine, except if its
-  // engine is `in_place_of`, an engine that no longer works. If the file cannot be written, logs
-  // one warning and keeps the entry only in this object.
+  // `key`. If an engine is stored under `key` already, it is kept, so that all processes use the
+  // same engine; but it is replaced if it is `in_place_of`, an engine that no longer works. If the
+  // file cannot be written, logs one warning and stores the engine only in this object.
   std::string get_or_store(const std::string& key, const std::string& engine,
                            const std::string& in_place_of = "");
 

@@ -32,7 +32,8 @@ class Program {
   const void* logits() const noexcept { return logits_; }
 
  private:
-  // An addition of two gradients of a value that several groups read.
+  // Adds a second gradient to the gradient of a value that several groups read. The addition runs
+  // before the backward pass of the group that computed the value.
   struct GradientSum {
     void* into = nullptr;
     const void* from = nullptr;
@@ -47,8 +48,8 @@ class Program {
   std::vector<std::vector<GradientSum>> sums_before_backward_;
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
-  // The passes as captured CUDA graphs, and the arguments (captured_) with which they were
-  // captured.
+  // The forward pass and the segments of the backward pass as captured CUDA graphs, and the
+  // arguments (captured_) with which they were captured.
   CapturedWork forward_;
   std::vector<CapturedWork> backward_;  // index: `end` of backward_segment()
   Step captured_;

@@ -1,5 +1,5 @@
-// Visits the pixels of a blocked map, or of vectors, for kernels that process the channels of each
-// pixel block by block.
+// Visits the pixels of a map with blocked channels, or the vectors of a batch, for kernels that
+// process the channels of each pixel block by block.
 #pragma once
 
 #include "models/backend/cpu/kernels/kernels_isa.h"
@@ -19,7 +19,7 @@ struct Steps {
   std::int64_t sample;
 };
 
-// Returns v with all elements after the first `left` set to zero.
+// Returns the first `left` elements of v, followed by zeros.
 static inline Vec first_of(Vec v, std::int64_t left) {
   for (std::int64_t i = left; i < kBlock; ++i) v[i] = 0.0F;
   return v;

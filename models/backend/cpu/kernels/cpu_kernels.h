@@ -47,8 +47,8 @@ struct UpsampleShape {
   bool is_bilinear;
 };
 
-// The fused first layer for samples with few channels: 3x3 convolution with stride 1 and without
-// padding, bias, ReLU and 2x2 max-pooling.
+// The shape of a first layer that is computed in one pass: 3x3 convolution with stride 1 and
+// without padding, bias, ReLU and 2x2 max-pooling. Used if the samples have few channels.
 struct ConvPoolShape {
   std::int64_t n;
   std::int64_t in_h;
@@ -81,8 +81,9 @@ struct BatchNormInputGradient {
   const float* m;
   const float* mean;
   const float* k;
-  // If not null, dz is masked first: it counts as 0 where the ReLU's input x * scale + shift is not
-  // above 0. Null: no ReLU, or dz has been masked already.
+  // The scale and shift of a batch norm followed by ReLU, if dz is still to be masked: dz then
+  // counts as 0 where the ReLU's input x * scale + shift is not above 0. Null: there is no ReLU, or
+  // dz has been masked already.
   const float* scale;
   const float* shift;
 };
@@ -171,7 +172,8 @@ struct CpuKernels {
   // Softmax over the channels of each pixel, and its backward pass, which reads the output y.
   void (*softmax)(const float* x, float* y, const ChannelRows& shape);
   void (*softmax_backward)(const float* y, const float* dy, float* dx, const ChannelRows& shape);
-  // Sets the channels beyond C of a blocked map to zero.
+  // Sets the padding of a blocked map to zero: the elements of the last block that are beyond the
+  // first `channels` channels of the map.
   void (*clear_padding)(float* y, BlockedShape shape, std::int64_t channels);
 
   // Copies `count` channels of x [n, x_blocks, pixels, B], from channel x_first on, to the channels
@@ -218,15 +220,18 @@ struct CpuKernels {
   // Computes the gradient of a bias, dbias [features] = sum over n of dy [n, features].
   void (*bias_gradient)(const float* dy, float* dbias, std::int64_t n, std::int64_t features);
 
-  // Packs weights: packed [ceil(K / B), 3 * 3 * C, B] from weight [K, 3, 3, C].
+  // Packs the convolution weights of a first layer (ConvPoolShape) for conv_pool: packed [ceil(K /
+  // B), 3 * 3 * C, B] from weight [K, 3, 3, C].
   void (*conv_pool_pack)(const float* weight, float* packed, const ConvPoolShape& shape);
-  // Computes the fused first layer. x: the samples, [n, H, W, C]. winner [n, ceil(K / B), pooled
-  // pixels, B] u8 receives the position of each maximum in its 2x2 window, or 4 where the ReLU's
-  // output is 0.
+  // Computes a first layer in one pass: 3x3 convolution, bias, ReLU and 2x2 max-pooling. x: the
+  // samples, [n, H, W, C]. packed: the weights, packed by conv_pool_pack. y: the pooled map. winner
+  // [n, ceil(K / B), pooled pixels, B] u8 receives the position of each maximum in its 2x2 window,
+  // or 4 where the ReLU's output is 0. K is the number of output channels; B is `block`.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // Computes the weight gradient dweight [K, 3, 3, C] and the bias gradient dbias [K] of the fused
-  // first layer; overwrites both arrays. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
+  // Computes the gradients of a first layer that conv_pool has computed: the weight gradient
+  // dweight [K, 3, 3, C] and the bias gradient dbias [K]; overwrites both arrays. scratch is
+  // [ceil(K / B), 3 * 3 * C, B] f32.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);

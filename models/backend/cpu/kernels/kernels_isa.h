@@ -1,6 +1,6 @@
-// The vector type of one instruction set, in its namespace. Included only by the .cc files of this
-// folder that are compiled once per instruction set. cpu_kernels.h documents the functions in these
-// files.
+// Defines the vector type of one instruction set and functions on vectors, in the namespace of this
+// instruction set. Included only by the .cc files of this folder that are compiled once per
+// instruction set. cpu_kernels.h documents the kernels in these files.
 #pragma once
 
 #include <immintrin.h>
@@ -61,7 +61,7 @@ static inline void store_bytes(std::uint8_t* p, IntVec v) {
 }
 #endif
 
-// Each function writes the pointers to the kernels of one .cc file into the table.
+// Each function sets the members of `table` that point to the kernels of one .cc file.
 void fill_activations(CpuKernels& table);
 void fill_batch_norm(CpuKernels& table);
 void fill_conv_pool(CpuKernels& table);

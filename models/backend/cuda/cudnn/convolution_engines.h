@@ -27,8 +27,8 @@ struct EngineTarget {
 // Lists, times and chooses the engines of one convolution. Used by one thread only.
 class ConvolutionEngines final : private EngineSource {
  public:
-  // Lists no engine yet; choose() does. cache: stores the fastest engines. If null, no engine is
-  // measured and choose() takes cuDNN's first engine.
+  // Prepares for choose(), which lists the engines. cache: stores the fastest engines. If null, no
+  // engine is measured and choose() takes cuDNN's first engine.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      const EngineTarget& target, PlanCache* cache);
 

@@ -12,8 +12,8 @@
 namespace syncopate::cuda {
 
 inline constexpr int kRowsOfSumThread = 8;
-// A block of add_partial_sums_kernel adds the partial sums of kSumColumns columns. The partial sums
-// of a column are divided into kSumSlices slices, one per thread.
+// The second kernel, add_partial_sums_kernel, sums kSumColumns columns in each block of threads.
+// The partial sums of a column are divided into kSumSlices slices, one per thread.
 inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
@@ -21,8 +21,8 @@ inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
   return column_grid(rows, channels, width, kMostBlocksAtOnce, kRowsOfSumThread);
 }
 
-// Returns the bytes of scratch memory for column sums, enough for every type and alignment. sums:
-// the number of sums per channel, Terms::kSums.
+// Returns the bytes of scratch memory that column_sums() needs, enough for every type and
+// alignment. sums: the number of sums per channel, Terms::kSums.
 inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sums) {
   int row_blocks = 1;
   for (const int width : {1, 4, 8}) {
@@ -32,15 +32,21 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
-// What Terms::constants() returns if the Terms need no constants per channel.
+// The type of the result of Terms::constants() (column_sums_kernel) if the sums need no constants
+// per channel.
 struct NoConstants {};
 
-// The first kernel of column sums; writes partial [row_blocks][kSums][channels]. Terms has these
-// members. kSums: the number of sums per channel. kRowsAtOnce: the number of rows that are read
-// ahead. constants<kWidth>(channel): returns the constants of a pack of channels.
-// read<kWidth>(first): reads the pack with the first element `first`. add(first, inputs, constants,
-// sums): adds the result `inputs` of read(first) to sums, float[kSums][kWidth].
-// finish<kWidth>(channel, sums): called after a thread's last row; Terms need not have this member.
+// Column sums take two kernels. This kernel sums over blocks of rows and writes the sums to partial
+// [row_blocks][kSums][channels]. A pack is kWidth adjacent channels of a row, which a thread reads
+// at once. Terms defines what is summed, by these members:
+// - kSums: the number of sums per channel.
+// - kRowsAtOnce: the number of rows that a thread reads before it uses the first of them.
+// - constants<kWidth>(channel): returns the constants of the pack that begins at `channel`.
+// - read<kWidth>(first): returns the pack that begins at index `first` of the map.
+// - add(first, inputs, constants, sums): adds the terms of a pack to sums, float[kSums][kWidth],
+//   where `inputs` is the result of read(first).
+// - finish<kWidth>(channel, sums): called after a thread's last row. Terms need not have this
+//   member.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -77,8 +83,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
   }
 }
 
-// The second kernel of column sums: out[column] = sum over all row blocks b of partial[b][column],
-// added in f64. Writes `count` to count_out unless count_out is null.
+// Column sums take two kernels. This kernel adds the partial sums of the first kernel: out[column]
+// = sum over all row blocks b of partial[b][column], added in f64. Writes `count` to count_out
+// unless count_out is null.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_partial_sums_kernel(const double* partial, int row_blocks, int columns, Out* out,
@@ -103,8 +110,10 @@ __global__ void __launch_bounds__(kThreads)
   if (count_out != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *count_out = count;
 }
 
-// Sums the columns of a map into out [kSums][channels]. With rows = 0, all sums are zero. If
-// count_out is not null, writes `rows` to it.
+// Computes sums over the rows of a map [rows, channels] by column_sums_kernel and
+// add_partial_sums_kernel, and writes them to out [kSums][channels]. terms: what is summed
+// (column_sums_kernel). With rows = 0, all sums are zero. If count_out is not null, writes `rows`
+// to it.
 template <typename T, typename Terms, typename Out>
 void column_sums(const char* name, const Terms& terms, std::int64_t rows, int channels,
                  bool vectors, void* scratch, Out* out, double* count_out, cudaStream_t stream) {

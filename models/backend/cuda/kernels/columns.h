@@ -1,9 +1,10 @@
 // Defines how the threads of a kernel are divided over a map [rows, channels], for sums over the
 // rows and for element-wise work.
 //
-// A thread processes one pack of channels in many rows, so that values per channel are loaded once.
-// A block covers `lanes` packs and kThreads / lanes rows at a time. Along the channels, the map is
-// divided into tiles of one block's width; along the rows, the blocks of a tile take turns.
+// A pack is a few adjacent channels of a row, at most 16 bytes. A thread processes one pack of
+// channels in many rows, so that values per channel are loaded once. A block covers `lanes` packs
+// and kThreads / lanes rows at a time. Along the channels, the map is divided into tiles of one
+// block's width; along the rows, the blocks of a tile take turns.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +36,9 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// Returns a grid for a map [rows, channels] in packs of `width` channels. A thread processes about
-// rows_of_thread rows, or more if the grid would have more than about most_blocks blocks.
+// Returns the grid of a kernel for a map [rows, channels], in which a thread processes packs of
+// `width` adjacent channels. A thread processes about rows_of_thread rows, or more if the grid
+// would have more than about most_blocks blocks.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -75,10 +77,11 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
   return place;
 }
 
-// Calls use(first, read(first)) for the rows of a thread, in order. `first` is the index in the map
-// of the first element of the thread's pack in this row. kRows rows are read before the first of
-// them is used, because with only one 16-byte load in flight per thread, a multiprocessor waits for
-// memory. The last rows have a separate loop, because conditional reads would need more registers.
+// Calls use(first, read(first)) for each row that belongs to the thread, in order. `first` is the
+// index in the map at which the thread's pack of channels begins in this row. kRows rows are read
+// before the first of them is used, because with only one 16-byte load in flight per thread, a
+// multiprocessor waits for memory. The last rows have a separate loop, because conditional reads
+// would need more registers.
 template <int kRows, typename Read, typename Use>
 __device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& grid,
                                     const Read& read, const Use& use) {
@@ -124,18 +127,21 @@ __device__ inline int channel_of_thread() {
   return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
 }
 
-// Whether an Operation reads rows ahead. An operation may do so only if it reads no other rows than
-// the rows that it writes.
+// Whether rows_kernel reads several rows before it computes the first of them (reads ahead). An
+// Operation may allow this only if it reads no other rows than the rows that it writes.
 template <typename Operation>
 inline constexpr bool kReadsAhead = requires {
   Operation::kRowsAtOnce;
 };
 
-// The kernel that applies Operation to a map. An operation that does not read ahead has
-// at<kWidth>(row, channel). An operation that reads ahead has constants<kWidth>(channel), which
-// returns the constants of a pack of channels; kRowsAtOnce, the number of rows;
-// read<kWidth>(first); and write(first, constants, inputs). `first` is the index of the pack's
-// first element, and `inputs` is the result of read(first).
+// The kernel that applies Operation to a map [rows, channels]. A pack is kWidth adjacent channels
+// of a row. An operation that does not read ahead has the member at<kWidth>(row, channel), which
+// computes one pack. An operation that reads ahead has these members:
+// - kRowsAtOnce: the number of rows that a thread reads before it computes the first of them.
+// - constants<kWidth>(channel): returns the constants of the pack that begins at `channel`.
+// - read<kWidth>(first): returns the pack that begins at index `first` of the map.
+// - write(first, constants, inputs): computes and writes this pack, where `inputs` is the result of
+//   read(first).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOnce : 1)
     rows_kernel(Operation operation, ColumnGrid grid) {
@@ -159,8 +165,8 @@ __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOn
   }
 }
 
-// Applies Operation (rows_kernel) to each element of a map [rows, channels]. If `vectors`, a thread
-// reads packs of 16 bytes; otherwise it reads single elements.
+// Starts rows_kernel, which applies `operation` to each element of a map [rows, channels]. If
+// `vectors`, a thread reads packs of 16 bytes; otherwise it reads single elements.
 template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {

@@ -9,8 +9,8 @@
 
 namespace syncopate::cuda {
 
-// The kernel of element-wise operations. Operation has the function at<kWidth>(first), which
-// computes kWidth elements from the index `first` on.
+// The kernel that applies an element-wise Operation to `count` elements. Operation has the function
+// at<kWidth>(first), which computes kWidth elements from the index `first` on.
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads)
     elementwise_kernel(Operation operation, std::int64_t count) {

@@ -16,7 +16,8 @@ namespace syncopate::cuda {
 
 inline constexpr int kVectorBytes = 16;
 
-// kWidth elements that one instruction moves; two instructions if the pack has more than 16 bytes.
+// A pack: kWidth adjacent elements that one instruction moves, or two instructions if the pack has
+// more than 16 bytes.
 template <typename T, int kWidth>
 struct alignas(sizeof(T) * kWidth < kVectorBytes ? sizeof(T) * kWidth : kVectorBytes) Pack {
   T values[kWidth];
@@ -98,8 +99,9 @@ bool rows_in_vectors(int channels, const Pointers*... pointers) {
   return fills_packs<T>(channels) && aligned(pointers...);
 }
 
-// Throws InternalError if rows fill packs but `vectors` is false, because a map is not aligned. If
-// rows fill packs, the mask has a byte for each pack, so a kernel cannot use it element by element.
+// Throws InternalError if rows of `channels` elements fill packs of 16 bytes but `vectors` is
+// false, because a map is not aligned. Called for batch norms with a mask: if rows fill packs, the
+// mask has a byte for each pack, so a kernel cannot use the mask element by element.
 template <typename T>
 void check_whole_packs(int channels, bool vectors) {
   check(vectors == fills_packs<T>(channels), "maps with a mask are aligned to 16 bytes");
