@@ -31,8 +31,9 @@ struct ClientOptions {
   std::string nonce;
   wire::DeclarationT declaration;
   CompressionOptions compression;
-  // The worker's memory of values and gradients, [arena total] f32 each, in the layout that
-  // `declaration` describes. The memory must outlive the client.
+  // The worker's memory of values and of gradients, each with one f32 for every element of the
+  // parameter arena, in the layout that `declaration` describes. The memory must outlive the
+  // client.
   std::span<float> values;
   std::span<const float> gradients;
   // The name under which shards on this machine map the worker's memory (ps/net/segment.h); empty
@@ -61,7 +62,7 @@ struct StepInfo {
   float learning_rate = 0.0F;
   // The batch that shard 0 has leased to this worker; empty if shard 0 leases no batches.
   SampleRange batch;
-  int lanes = 1;
+  int lanes = 1;  // number of lanes (threads) of the worker's replica
   double loss = 0.0;
   double metric = 0.0;
   std::int64_t samples = 0;
@@ -87,16 +88,18 @@ class Client {
   bool initialises() const;
   std::uint32_t incarnation() const;
 
-  // write_variables() and write_state() write the initial values; initialised() reports that they
-  // are complete. The worker for which initialises() is true calls them in this order. `values` and
-  // each slot are [arena total] f32. `step` is the number of updates that led to these values;
-  // every bucket gets the version `step` + 1.
+  // write_variables() writes the initial values and optimizer slots of the variables, write_state()
+  // the initial running statistics. initialised() reports that both are complete. The worker for
+  // which initialises() is true calls these functions in this order. `values` and each slot are
+  // [arena total] f32. `step` is the number of updates that led to these values; every bucket gets
+  // the version `step` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
-  // Writes this worker's running statistics, for an average over all workers that is weighted by
-  // share.samples. `state` is empty for 0 samples. Once all workers have written their statistics,
+  // write_state() with a StateShare writes this worker's running statistics (of batch norm), for an
+  // average over all workers that is weighted by share.samples. `state` holds the statistics, and
+  // is empty for 0 samples. Once all workers have written their statistics,
   // read_snapshot_state(wire::kLiveSnapshot) returns the average. Each average has a higher number
   // than the average before it.
   struct StateShare {
@@ -144,8 +147,9 @@ class Client {
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);
-  // Reports that the assigned evaluation or checkpoint of this snapshot is done.
-  // `rules`: RunPosition::rules if an evaluation has changed them, else empty.
+  // Reports that the assigned evaluation or checkpoint of this snapshot is done. `rules` is the new
+  // RunPosition::rules, the state of the rules that judge evaluations; empty if the evaluation has
+  // not changed it.
   void complete_assignment(std::uint64_t snapshot, std::vector<double> rules = {});
   void request_stop(StopKind kind);
 

@@ -64,7 +64,8 @@ struct ClientState {
   std::deque<wire::AssignmentT> assignments;
   std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
   bool is_assignment_done = false;
-  // Rules passed to complete_assignment(), in case AssignmentDone must be sent again.
+  // The `rules` passed to Client::complete_assignment(), in case the message AssignmentDone must be
+  // sent again.
   std::vector<double> rules;
   bool finished = false;
   std::uint64_t round = 0;                       // number of the last Client::exchange()

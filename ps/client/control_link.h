@@ -1,4 +1,5 @@
-// A worker's control connection to shard 0: the join, heartbeats, leases, assignments and the end.
+// A worker's control connection to shard 0. The connection carries the messages to and from the
+// coordinator: about joining and leaving the job, heartbeats, leases of batches, and assignments.
 #pragma once
 
 #include <chrono>

@@ -37,15 +37,15 @@ class IoThread {
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
 
-  // Pass messages to the I/O thread: send_control() a message for shard 0, send() requests to the
-  // shards. Thread-safe; they return at once.
+  // send_control() passes a message for shard 0 to the I/O thread; send() passes requests to the
+  // shards. Thread-safe; both functions return at once.
   void send_control(wire::MessageT message);
   void send(std::vector<OutgoingRequest> requests);
   void send(OutgoingRequest request);
 
  private:
   void run(const std::stop_token& stop);
-  // Handles the events of the readable descriptors that are registered under this number.
+  // Handles the events of the readable descriptors that are registered in readable_ under `number`.
   void process_events(std::uint32_t number);
   void check_timeouts();
   void process_queues();

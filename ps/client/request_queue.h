@@ -26,7 +26,8 @@ struct ShardRequest {
   wire::MessageT message;
   std::vector<std::span<const std::byte>> payload;  // frames of the request after the header
   std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
-  // Credit that the request takes unless the shard maps this worker's memory.
+  // The bytes of credit that the request takes if its values or gradient are sent in frames. A
+  // request through shared memory takes fewer.
   std::int64_t credit_bytes = 0;
 };
 
@@ -66,7 +67,8 @@ class RequestQueue {
   // Returns the requests that may be sent now and marks them as sent. The returned pointers are
   // valid until one of the requests is finished.
   std::vector<OpenRequest*> take_sendable();
-  // Returns the request of this key that was sent and not answered; null if there is none.
+  // Returns the request of this kind and for this bucket that was sent and not answered; null if
+  // there is none.
   OpenRequest* find_sent(Key key);
   // Makes the request the next request to be sent. Called when the shard does not know the request.
   void send_again(OpenRequest& open);

@@ -81,7 +81,7 @@ class ShardLink {
   const SumKernels& sums_;
   wire::ServerAddressT address_;
   std::uint32_t worker_incarnation_ = 0;
-  // By bucket of the shard: sequence of the last answered push.
+  // The sequence number of the last answered push to each bucket of the shard.
   std::map<int, std::uint64_t> answered_;
   std::unique_ptr<wire::Socket> socket_;
   std::optional<ReadableSet::Registration> registration_;  // of the socket

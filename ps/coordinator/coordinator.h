@@ -47,10 +47,10 @@ struct CoordinatorOptions {
   std::int64_t peer_timeout_ms = 5000;
   std::string process;            // process_name() of server 0
   bool writes_snapshots = false;  // servers write their part of each snapshot to a file
-  // The generation (Job::generation). It grows with every start of server 0 in this job, so that
-  // numbers given out after restore() differ from numbers given out before. 0 stands for the
-  // generation in the snapshot plus 1, which is enough if server 0 restarts at most once per
-  // snapshot.
+  // The generation of the job (Job::generation), a number that grows with every start of server 0.
+  // So the numbers of incarnations and snapshots that are given out after restore() differ from the
+  // numbers given out before. 0 stands for the generation in the snapshot plus 1, which is enough
+  // if server 0 restarts at most once per snapshot.
   int life = 0;
   // False if a lost worker will not be started again. The job then fails if a worker is lost before
   // all tasks have registered.
@@ -88,7 +88,7 @@ class Coordinator {
   // Fails the job with an error that names missing_tasks(). Called when the rendezvous timeout has
   // passed. `waited` is the end of the error message, such as "within 120 s at node3:13565".
   void on_rendezvous_timeout(const std::string& waited);
-  // Grants the batches that missing workers may hold to other workers. Called when the workers of a
+  // Grants to other workers the batches that missing workers may hold. Called when the workers of a
   // restored job have had enough time to reconnect.
   void on_reconnect_timeout();
   // on_push_applied() records that the push's batch is trained; called when shard 0 has applied a
@@ -96,7 +96,8 @@ class Coordinator {
   // called when shard 0 has dropped a push that ends a step, because the push was too late.
   void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
-  // Sets the staleness over all pushes that shard 0 has applied so far; status() reports it.
+  // Sets the mean and the largest staleness of all pushes that shard 0 has applied so far. status()
+  // reports both numbers.
   void set_staleness(double mean, std::uint64_t max);
   // Requests a snapshot, which is made as soon as possible. Does nothing while a snapshot requested
   // before is being copied. Called when the snapshot interval has passed.

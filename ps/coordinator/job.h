@@ -108,7 +108,7 @@ struct Job {
   // how many steps ended after the snapshot.
   bool awaits_counts = false;
   std::vector<std::uint64_t> restored_pushes;  // by worker: its last push in the snapshot
-  std::uint64_t steps_after_snapshot = 0;      // reported so far
+  std::uint64_t steps_after_snapshot = 0;      // steps after the snapshot that were reported so far
   std::vector<Outgoing> outgoing;
 
   WorkerRecord& worker(int index) { return workers[static_cast<std::size_t>(index)]; }
@@ -125,8 +125,9 @@ struct Job {
   bool is_present(int index) const;      // has registered, and has neither left nor been lost
   bool is_admitted(int index) const;     // present, and has received Welcome
   bool is_training(int index) const;     // present, and has received Start
-  // Return how many workers are in this phase, whether any is, and how many are present. They are
-  // called for every event, and take constant time.
+  // count() returns how many workers are in this phase; is_any() returns whether any worker is;
+  // count_present() returns how many workers are present in any phase. These functions are called
+  // for every event, and take constant time.
   int count(WorkerRecord::Phase at) const { return counts_[static_cast<std::size_t>(at)]; }
   bool is_any(WorkerRecord::Phase at) const { return count(at) > 0; }
   int count_present() const;
@@ -139,9 +140,9 @@ struct Job {
   Consistency consistency() const;
   // Returns true for kSync without backup workers: all workers take each step together.
   bool is_synchronous() const;
-  // Returns how many batches of the ledger make one update. This is 1 for synchronous workers,
-  // which share one batch. With backup workers it is the number of gradients that the update waits
-  // for.
+  // Returns how many batches, as the ledger (ledger.h) divides the data, make one update. This is 1
+  // for synchronous workers, which share one batch. With backup workers it is the number of
+  // gradients that the update waits for.
   std::int64_t batches_per_step() const;
 
   template <typename BodyT>

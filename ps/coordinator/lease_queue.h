@@ -1,5 +1,6 @@
-// Hands out batches to workers and tracks the progress of the job: the ledger, the requests that
-// cannot be granted yet, and the sums that status reports show.
+// Hands out batches to workers and tracks the progress of the job. LeaseQueue owns the ledger of
+// batches (ledger.h), the requests for batches that cannot be granted yet, and the sums of losses
+// and metrics that status reports show.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +73,7 @@ class LeaseQueue {
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
-  // Writes the progress at a snapshot to `saved`; `limits` as for as_of().
+  // Writes the job's progress at a snapshot to `saved`. `limits`: see as_of().
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
 

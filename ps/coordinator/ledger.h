@@ -68,9 +68,9 @@ class Ledger {
   std::int64_t samples_trained() const noexcept { return samples_trained_; }
   const LedgerOptions& options() const noexcept { return options_; }
 
-  // Returns the ledger's state at a snapshot. limits[w] is the last push of worker w that the
-  // snapshot includes; batches trained by later pushes are untrained in this state. A batch stays
-  // trained if its worker has no limit, or if forget() has dropped the record of its push.
+  // as_of() returns the ledger's state at a snapshot. limits[w] is the last push of worker w that
+  // the snapshot includes; batches trained by later pushes are untrained in this state. A batch
+  // stays trained if its worker has no limit, or if forget() has dropped the record of its push.
   struct AsOf {
     DataPosition position;
     std::int64_t batches_trained = 0;

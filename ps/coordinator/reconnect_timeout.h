@@ -12,8 +12,8 @@
 
 namespace syncopate::ps {
 
-// Returns the advice at the end of a message that names a lost task. It mentions --resume only if
-// there are checkpoints.
+// Returns the advice at the end of a message that names a lost task. The advice mentions --resume
+// only if there are checkpoints.
 inline std::string resume_advice(bool has_checkpoints) {
   return has_checkpoints ? "; see its output, and start the job again with --resume"
                          : "; see its output";

@@ -1,6 +1,7 @@
-// Registration of tasks: Hello, declaration, Welcome, initial values, Start. At the beginning all
-// tasks start together; tasks that come later start one by one. ps/wire/PROTOCOL.md defines the
-// messages ("Rules, Join").
+// Registers tasks, from a task's Hello to Start: compares the declarations of the tasks, sends
+// Welcome, waits for the initial values, and sends Start. At the beginning all tasks start
+// together; tasks that come later start one by one. ps/wire/PROTOCOL.md defines the messages
+// ("Rules, Join").
 #pragma once
 
 #include <cstdint>

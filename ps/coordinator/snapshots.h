@@ -99,7 +99,7 @@ class Snapshots {
   Stage stage_ = Stage::kNone;
   Purpose purpose_;
   bool is_final_ = false;
-  std::set<int> answered_;     // servers that have answered the message of stage_
+  std::set<int> answered_;     // servers that have answered the message of the present stage
   bool is_unwritten_ = false;  // a server could not write its file
   std::map<WorkerId, Limit> limits_;
   std::map<WorkerId, StalenessHistogram> staleness_;

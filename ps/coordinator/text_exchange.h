@@ -1,5 +1,5 @@
-// Exchanges texts between all workers, in numbered rounds. A round is answered when every present
-// worker has sent its text.
+// Exchanges texts between all workers, in numbered rounds. A round is answered, with the texts of
+// all workers, when every present worker has sent its text.
 #pragma once
 
 #include <cstdint>

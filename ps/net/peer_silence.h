@@ -49,9 +49,9 @@ struct LostPeer {
 // was not scheduled for 0 s; its process is stopped".
 std::string describe(const LostPeer& lost);
 
-// Measures the silence of one peer. Time is not counted while a thread of the observer's process
-// does not run, and while the kernel gives the peer no CPU. The timeout for the remaining silence
-// depends on the state of the peer's process:
+// Measures the silence of one peer. Time is not counted while the observer's process is stopped,
+// while one of its threads waits for a CPU, and while a thread of the peer waits for a CPU. The
+// timeout for the remaining silence depends on the state of the peer's process:
 //   - If the process is stopped, or no thread of it is left, the timeout is `timeout`.
 //   - Otherwise the timeout is 3 `timeout` in each of three situations: the job is being set up, a
 //     thread of the process waits for memory or a disk, or the process has ended but its connection
@@ -59,8 +59,9 @@ std::string describe(const LostPeer& lost);
 //   - In all other cases the timeout is `timeout`. If the process is known to be alive, kLooks
 //     successive checks must also have found it alive with a CPU. A process that has a CPU and
 //     still sends nothing hangs.
-// In the second and third of these cases, the peer is lost only if the last two checks found no
-// thread of the peer or of the observer without a CPU, because a single check cannot detect this.
+// Unless the process is stopped or has no thread left, the peer is lost only if the last two checks
+// found no thread of the peer or of the observer without a CPU. A single check cannot detect that a
+// thread has no CPU.
 // Used by one thread at a time.
 class PeerSilence {
  public:

@@ -59,8 +59,8 @@ class ControlServer {
   void disconnect(const TaskId& task);
   // Reports the ended steps of shard 0 to the coordinator.
   void report_ended_steps();
-  // Passes messages between the coordinator and this server's duties, and sends messages to other
-  // tasks, until no message is left.
+  // Passes messages between the coordinator and this server's ServerDuties, and sends messages to
+  // other tasks, until no message is left.
   void exchange_messages();
   void send(const Outgoing& outgoing);
   void check_deadlines();
@@ -69,8 +69,8 @@ class ControlServer {
   // Restarts the timeouts of workers that are not ready yet. Called when the control thread did not
   // run for a while.
   void extend_deadlines();
-  // Sends the final message to every task, repeatedly, until the task's connection has ended.
-  // Called after the job's end.
+  // Sends the final message, which says that the job is over or has failed, to every task,
+  // repeatedly, until the task's connection has ended. Called after the job's end.
   void send_final_messages();
   wire::MessageT final_message() const;
   void on_final_message(const wire::Received& message);
@@ -84,8 +84,8 @@ class ControlServer {
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
-  // Routing ids of the connections of lost workers. The final message is sent to these workers too,
-  // because a suspended worker reads its messages when it continues.
+  // Routing ids of the connections of lost workers. The final message (final_message()) is sent to
+  // these workers too, because a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
   // The refusals of processes that were replaced by another process of the same task, by routing id
   // of the connection. A replaced process may have sent one more Hello, with its declaration; this

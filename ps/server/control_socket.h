@@ -54,12 +54,12 @@ class ControlSocket {
   wire::HeartbeatSocket* operator->() noexcept { return &*socket_; }
   const wire::HeartbeatSocket* operator->() const noexcept { return &*socket_; }
 
-  // Waits for a short time, or until a message arrives, the duties have a reply, or a step has
-  // ended. Returns the time since the previous call if it was so long that this process must have
-  // been suspended or starved; otherwise zero.
+  // Waits for a short time, or until a message arrives, ServerDuties has a reply, or a step has
+  // ended on this server's shard. Returns the time since the previous call if it was so long that
+  // this process must have been suspended or starved; otherwise zero.
   std::chrono::nanoseconds wait();
-  // Waits for a short time, or until a message arrives on the socket. Unlike wait(), it does not
-  // return early for replies and ended steps.
+  // Waits for a short time, or until a message arrives on the socket. Unlike wait(), this function
+  // does not return early for replies and ended steps.
   void wait_for_messages() const;
   // Returns whether a tenth of the peer timeout has passed since the call last returned true.
   // Server 0 then collects the job's status.

@@ -64,8 +64,8 @@ class DataService {
   // Removes this incarnation of the worker and earlier incarnations. Their requests are refused
   // from now on.
   void remove_worker(WorkerId worker, std::uint32_t incarnation);
-  // Starts the work that is due on all buckets. Must be called after the caller has changed the
-  // shard.
+  // Starts the work (updates, copies of values) that is due on all buckets. Must be called after
+  // the caller has changed the shard.
   void schedule_all();
   // Makes the shard copy its values into the snapshot. The shard must be frozen for this snapshot.
   // Once the snapshot is complete, take_finished_snapshot() returns it. An earlier incomplete

@@ -53,7 +53,8 @@ struct OrderEntry {
   float learning_rate = 0.0F;   // set for kApplied
   // `lanes` and `batch` are set for kApplied on shard 0 if the push ends a step. Otherwise `lanes`
   // is 0.
-  int lanes = 0;  // the worker's lanes, which determine its order of additions
+  int lanes = 0;  // number of lanes (threads) of the worker's replica, which determines its order
+                  // of additions
   SampleRange batch;
   bool operator==(const OrderEntry&) const = default;
 };
@@ -87,8 +88,8 @@ class OrderRecordWriter {
 
 struct OrderRecord {
   OrderHeader header;
-  // The entries in the order of the file. The last one is left out if it is incomplete because the
-  // server was killed.
+  // The entries in the order of the file. The last entry is left out if it is incomplete because
+  // the server was killed.
   std::vector<OrderEntry> entries;
 };
 
@@ -96,9 +97,9 @@ struct OrderRecord {
 // damaged.
 OrderRecord read_order_record(const std::string& path);
 
-// Writes the order record of a server. Each event of the shard becomes an entry, to which the push
-// adds the fields that the event does not have, such as the learning rate. Used by one thread only.
-// If the disk is full, the record ends and the server continues.
+// Writes the order record of a server. Each event of the shard becomes an entry. Fields that the
+// event does not have, such as the learning rate, come from the push. Used by one thread only. If
+// the disk is full, the record ends and the server continues.
 class ServiceRecord {
  public:
   // The constructor opens the record. If the shard was restored from a snapshot, it records the

@@ -52,8 +52,8 @@ class RequestService {
 
   // Handles the events of the shard.
   void take_events();
-  // Starts the work that is due on all buckets. Called when code outside this class has changed the
-  // shard.
+  // Starts the work (updates, copies of values) that is due on all buckets. Called when code
+  // outside this class has changed the shard.
   void schedule_all();
   // Passes a complete snapshot to the control thread; does nothing for null.
   void finish(std::shared_ptr<ServedSnapshot> snapshot);
@@ -82,11 +82,11 @@ class RequestService {
   std::size_t state_bytes() const;  // bytes of the running statistics
   void write_state(WorkerSession& session, const wire::Envelope& envelope,
                    const wire::WriteT& header);
-  // Returns the memory for the bucket's next values for this worker: a window of the worker's
-  // segment, or open.answer. The shard writes the values there.
+  // Returns the memory for the bucket's next values for this worker: a range of the worker's
+  // segment, or open.answer. The shard writes the values to this memory.
   AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
-  // Lets up to `threads` threads do the work that is due on the bucket. If `threads` is 1, the data
-  // thread does the work.
+  // Lets up to `threads` threads do the work (updates, copies of values) that is due on the bucket.
+  // If `threads` is 1, the data thread does the work.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
   void on_events(const std::vector<ShardEvent>& events);

@@ -61,7 +61,7 @@ class ServedRequests {
   };
 
   std::unordered_map<std::uint64_t, ServedRequest> by_token_;
-  // The names of the pushes in by_token_. A push that was sent twice occurs twice.
+  // A PushName for each push in by_token_. A push that was sent twice occurs twice.
   std::unordered_multiset<PushName, Hash> pushes_;
 };
 

@@ -21,8 +21,8 @@ struct ServerOptions {
   int index = 0;
   int workers = 1;
   int servers = 1;
-  // The endpoint of server 0's control socket. Server 0 listens at its listening_endpoint(), and
-  // every server listens for data at the listening_endpoint() of `host`.
+  // The endpoint of server 0's control socket. Server 0 listens at the listening_endpoint() of this
+  // endpoint, and every server listens for data at the listening_endpoint() of `host`.
   Endpoint rendezvous;
   // Server 0: a socket that already listens at the rendezvous; may be empty.
   FileDescriptor listening;

@@ -1,6 +1,6 @@
-// Reads and writes a shard's snapshot file. A file has a magic number, the length of the header,
-// the header, a checksum of these, the values, the slots, and a checksum of everything before it.
-// SnapshotWriter decides when files are written and read.
+// Reads and writes a shard's snapshot file. A file has these parts in order: a magic number, the
+// length of the header, the header, a checksum of the parts so far, the values, the slots, and a
+// checksum of all parts before it. SnapshotWriter decides when files are written and read.
 #pragma once
 
 #include <cstddef>

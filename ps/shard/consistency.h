@@ -32,8 +32,10 @@ enum class StalenessRule : std::uint8_t {
   // The rule multiplies the learning rate by 1 / tau, or by 1 if tau is 0. Source: Zhang et al.
   // 2015, "Staleness-aware async-SGD", section 3.2.
   kInverse,
-  // The rule replaces a gradient g by g + lambda g g (w - w_read). Source: Zheng et al. 2017,
-  // "Asynchronous stochastic gradient descent with delay compensation", eq. 10.
+  // The rule replaces a gradient g by g + lambda g g (w - w_read), element by element: w are the
+  // current values, w_read the values that the worker read. lambda is
+  // ConsistencyOptions::compensation. Source: Zheng et al. 2017, "Asynchronous stochastic gradient
+  // descent with delay compensation", eq. 10.
   kDelayCompensation,
   // As kDelayCompensation, but with lambda / sqrt(mean square of g) instead of lambda. Source:
   // Zheng et al. 2017, eq. 14.

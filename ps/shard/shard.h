@@ -31,7 +31,8 @@ namespace syncopate::ps {
 
 class ShardMemory;
 
-// A piece of work: a part of the task that is under way on a bucket.
+// A part of the work that is under way on a bucket. This work, the bucket's task (BucketTask in
+// shared_bucket.h), is an update, copies of the values, or a copy for a snapshot.
 struct Piece {
   BucketId bucket = 0;
   std::uint64_t task = 0;  // number of the task, counted per bucket
@@ -100,13 +101,14 @@ class Shard {
   // Returns the next piece of the work that is due on the bucket, with at most `most_elements`
   // elements; nullopt if no work is due. The caller must pass every returned piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
-  // Does the work of a piece. Returns true for the last piece of a task: then the task's events are
-  // ready for take_events(), and the next task may be due. Throws InternalError for a piece that is
-  // not under way.
+  // Does the work of a piece. Returns true for the last piece of a bucket's task (see Piece): then
+  // the task's events are ready for take_events(), and the bucket's next task may be due. Throws
+  // InternalError for a piece that is not under way.
   bool update(const Piece& piece);
-  // Appends the events of all tasks that have ended since the last call. The events of one bucket
-  // are in the order of their occurrence, whichever threads did the work. So a caller that handles
-  // events in one thread, or under a lock, handles kApplied of a push before its kAnswered.
+  // Appends the events of all buckets' tasks (see Piece) that have ended since the last call. The
+  // events of one bucket are in the order of their occurrence, whichever threads did the work. So a
+  // caller that handles events in one thread, or under a lock, handles kApplied of a push before
+  // its kAnswered.
   void take_events(std::vector<ShardEvent>& events);
   // Calls claim() and update() until the bucket has no work due, then take_events(). For callers
   // that do all work in one thread.

@@ -37,9 +37,9 @@ class ShardMemory {
     std::int64_t elements() const noexcept { return range.end - range.begin; }
   };
 
-  // Does a task's work on elements `range` of the arena, which is a part of `window`. One pass, in
-  // chunks that fit into the cache, decodes and sums the gradients, then updates and copies the
-  // values.
+  // Does the work of a bucket's task, such as an update, on the elements `range` of the arena,
+  // which are a part of `window`. One pass, in chunks that fit into the cache, decodes and sums the
+  // gradients, then updates and copies the values.
   void run(const BucketTask& task, const Window& window, Bucket range);
 
   // Checks the tensors of a snapshot. Throws ShapeError unless they have the shapes of the shard's

@@ -45,8 +45,8 @@ struct PushRequest {
   float learning_rate = 0.0F;
   EncodedGradient gradient;  // borrowed until kApplied, kDropped or kCancelled
   // Memory for the worker's next values, borrowed until kAnswered or kCancelled. The shard copies
-  // the values there as soon as the rule lets the worker read. Empty if the worker reads the
-  // shard's own memory; then no kAnswered follows.
+  // the values to this memory as soon as the consistency rule lets the worker read. Empty if the
+  // worker reads the shard's own memory; then no kAnswered follows.
   AnswerMemory values;
   std::uint64_t token = 0;  // chosen by the caller; returned in events
 };

@@ -1,7 +1,8 @@
 // The state of one bucket of a shard, without its values: the version, the waiting requests, the
-// consistency rule, and the task that is under way. There is at most one task at a time; every call
-// begins the next task if none is under way. ps/shard/shard.h locks the bucket;
-// ps/shard/shard_memory.h does the work of its tasks.
+// consistency rule, and the task that is under way. A task is an update, copies of the values, or a
+// copy for a snapshot. There is at most one task at a time; every call begins the next task if none
+// is under way. ps/shard/shard.h locks the bucket; ps/shard/shard_memory.h does the work of its
+// tasks.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,10 @@ struct SnapshotOrder {
   std::shared_ptr<ShardSnapshot> target;
 };
 
-// The piece of work that is under way on a bucket: an update, copies of the values for requests, or
-// the bucket's part of a snapshot. A thread that works on a part of the task reads the task without
-// a lock: until the last part is done, only the members that the bucket's lock guards change.
+// The task of a bucket, which is the work that is under way on the bucket: an update, copies of the
+// values for requests, or the bucket's part of a snapshot. A thread that works on a part of the
+// task reads the task without a lock: until the last part is done, only the members that the
+// bucket's lock guards change.
 struct BucketTask {
   enum class Kind : std::uint8_t {
     kNone,
@@ -95,7 +97,7 @@ class SharedBucket {
     std::int64_t end = 0;
   };
   std::optional<Part> claim(std::int64_t most_elements);
-  // Returns whether the task with the number `task` is under way and this part of it has been
+  // Returns whether the task with the number `task` is under way and this part of the task has been
   // claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
   // Records that a part is done. After the task's last part, also appends the task's events to
@@ -149,8 +151,8 @@ class SharedBucket {
   bool begin_snapshot_copy();
   bool begin_copies();
   bool begin_update();
-  // Sets the learning rate and the compensation of the task for this push, the only one that the
-  // task applies.
+  // Sets the learning rate and the staleness compensation of the update under way for `push`, the
+  // only push that the update applies.
   void compensate_staleness(const PushRequest& push);
   // Moves the reads that may be answered now into the task under way.
   void take_reads();

@@ -1,6 +1,7 @@
 // The staleness of a gradient is the version of its bucket when the gradient was applied minus the
-// version that the worker read: SharedBucket::staleness_of() in shared_bucket.cc. This file has the
-// histogram of staleness and the formula that compensates a gradient for it.
+// version that the worker read. SharedBucket::staleness_of() in shared_bucket.cc computes the
+// staleness. This file has the histogram of staleness and the formula that compensates a gradient
+// for it.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ std::vector<std::byte> encode(const MessageT& message);
 // Verifies and decodes a header, in memory of any alignment. If the bytes are not a valid header,
 // returns nullopt and sets `problem` to a text such as "a header of 12 bytes that is invalid" or
 // "protocol 5, expected 4". The decoded message takes memory in proportion to the bytes, and has a
-// body and a known codec. The caller must check that tables inside the body are present and that
-// numbers are in range.
+// body and a known codec. The caller must check that the FlatBuffers tables inside the body are
+// present and that numbers are in range.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);
 
 // Returns the protocol number of a header that another version of this program sent; nullopt for

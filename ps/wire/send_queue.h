@@ -39,7 +39,8 @@ class SendQueue {
 
   Outcome send_frame(zmq::message_t& frame, bool more);
   Outcome send_now(const std::string& peer, std::vector<zmq::message_t>& frames);
-  // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
+  // Sends a peer's queued messages in order until a message cannot be sent. Returns the outcome of
+  // the last attempt.
   Outcome drain(const std::string& peer, Messages& messages);
   void append(const std::string& peer, std::vector<zmq::message_t> frames);
   void drop(std::map<std::string, Messages>::iterator entry);
