@@ -30,7 +30,7 @@ struct JobStatus {
   // The factor by which the scheduled learning rate is multiplied; the first number of
   // RunPosition::rules.
   double learning_rate_factor = 1.0;
-  std::int64_t num_bad_in_epoch = 0;  // largest Scores::num_bad of any epoch so far
+  std::int64_t num_bad_in_epoch = 0;  // most samples of any epoch so far that could not be read
 };
 
 // The staleness of one worker's pushes to all shards.

@@ -32,11 +32,11 @@ class ShardTransport {
   // replica's memory.
   virtual void push(BucketId bucket) = 0;
   virtual void wait_values(BucketId bucket) = 0;
-  // Ends the step; called after the step's last push. In a synchronous job, waits for the reports
-  // of all workers and returns the sum of the reports. In other jobs, returns nullopt.
+  // Ends the step; called after the step's last push. In a synchronous job, waits for the step
+  // reports of all workers and returns the sum of the reports. In other jobs, returns nullopt.
   virtual std::optional<StepReport> finish_step() = 0;
-  // Returns `times`, measured by the store, after adding the bytes and waits that the transport has
-  // measured.
+  // Returns `times`, which the VariableStore has measured, plus the bytes and waits that the
+  // transport has measured.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
 

@@ -25,7 +25,8 @@ struct JoinedReplicas {
   // One backend per local replica. If empty, the options choose the backends.
   std::vector<std::unique_ptr<Backend>> backends{};
   // Memory for the gradients of the only local replica, [arena total] f32. If absent, a replica's
-  // gradients are in the block of its collective, behind the step trailer.
+  // gradients are in the block of the replica's collective, behind the step trailer
+  // (step_trailer.h).
   std::optional<Tensor> gradients{};
 };
 

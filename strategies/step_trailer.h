@@ -11,8 +11,9 @@
 
 namespace syncopate {
 
-// Length of the trailer. The trailer precedes the arena's first element in every replica's gradient
-// block; its elements have the arena indices -kTrailerElements to -1.
+// The length of the trailer, which holds a step report. The trailer precedes the arena's first
+// element in every replica's gradient block; its elements have the arena indices -kTrailerElements
+// to -1.
 inline constexpr std::int64_t kTrailerElements = 128;
 
 // The largest number of replicas in a sum of trailers. Numbers are split into digits of 14 bits;

@@ -49,8 +49,8 @@ struct Replica {
   // The row of the trace that records what the replica's thread does; null if nothing is recorded.
   // Set after make_strategy().
   TraceThread* trace = nullptr;
-  // The row that records forward and backward passes: `trace`, or null if the model records its
-  // passes itself.
+  // The row of the trace that records forward and backward passes. Equal to `trace`, or null if the
+  // model records its passes itself.
   TraceThread* passes_trace = nullptr;
 };
 
@@ -142,8 +142,9 @@ std::string message_of(const std::exception_ptr& error);
 // the known names, and for options that the strategy does not support. Throws PeerError.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Graph& graph);
 
-// The functions in the table of strategies. Each is defined in the source file of its strategy;
-// mirrored and multi-worker-mirrored are both in mirrored.cc.
+// The functions that make the strategies; each row of the table strategies() has one of them. Each
+// is defined in the source file of its strategy; mirrored and multi-worker-mirrored are both in
+// mirrored.cc.
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph);

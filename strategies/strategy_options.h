@@ -85,8 +85,8 @@ struct StrategyOptions {
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;
   bool deterministic = false;
-  // CUDA: the file that records the fastest engine for each operation; empty to choose engines
-  // without measuring.
+  // CUDA only: the file that records the fastest engine (cuDNN or cuBLAS algorithm) of each
+  // operation. If the path is empty, engines are chosen without a measurement.
   std::filesystem::path plan_file;
   BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
   std::string collective = "auto";

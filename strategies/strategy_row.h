@@ -44,7 +44,7 @@ struct StrategyRow {
   std::string_view short_name;  // for a sentence, such as "all-reduce"
   Tasks tasks = Tasks::kOne;
   Variables variables = Variables::kDevice;
-  // Allowed values of --collective besides auto; unused places are "".
+  // Allowed values of --collective besides auto; unused elements are "".
   std::array<std::string_view, 4> collectives{};
   // Why a task can have only one replica, and what the user should do instead; "" if a task may
   // have several replicas.

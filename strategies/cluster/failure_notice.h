@@ -17,8 +17,8 @@ class FailureNotice {
  public:
   using Callback = std::function<void(const std::string& reason)>;
 
-  // Stores the reason unless a reason is stored already, and calls the subscriber. No lock is held
-  // during the call; exceptions of the subscriber are not caught.
+  // If no reason is stored yet, stores `reason` and calls the subscriber; otherwise does nothing.
+  // No lock is held during the call; exceptions of the subscriber are not caught.
   void set(const std::string& reason);
   std::optional<std::string> get() const;
 
@@ -32,7 +32,7 @@ class FailureNotice {
 
   mutable std::mutex mutex_;
   std::condition_variable returned_;
-  // The stored failure and its subscriber, guarded by mutex_.
+  // The reason of the first failure, and the subscriber, guarded by mutex_.
   std::optional<std::string> reason_;
   Callback callback_;
   std::thread::id caller_;  // the thread that runs a callback

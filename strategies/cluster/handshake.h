@@ -42,7 +42,7 @@ struct Hello {
 };
 
 // The answer to a Hello. It has the host and pid of rank 0, so that a task can name rank 0 if rank
-// 0 dies before it sends the roster.
+// 0 dies before it sends the roster, the list of all tasks.
 struct Welcome {
   std::chrono::milliseconds timeout{0};  // how much longer rank 0 waits for the other tasks
   std::string host;

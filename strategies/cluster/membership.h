@@ -1,7 +1,7 @@
 // The membership of a task in its job, from the rendezvous until the task leaves: the list of all
-// tasks, heartbeats, and the verdict when a task is lost. The topology is a star: every task has
-// one connection to rank 0, and rank 0 forwards what all tasks must know. Gradients do not use
-// these connections.
+// tasks, heartbeats, and the verdict. The verdict is a text that says which task was lost or has
+// failed. The topology is a star: every task has one connection to rank 0, and rank 0 forwards what
+// all tasks must know. Gradients do not use these connections.
 #pragma once
 
 #include <chrono>
@@ -75,12 +75,13 @@ class Membership {
   // Returns the verdict, which says which task was lost or has failed, on which host, and when its
   // last message came. Returns nullopt while all tasks are alive. A verdict does not change.
   virtual std::optional<std::string> failure() const = 0;
-  // Sets the function that is called once with the verdict. The I/O thread calls it, or
-  // on_failure() itself if there is a verdict already. The function must not block. An empty
-  // function ends the subscription.
+  // Sets the function that is called once with the verdict of failure(). The I/O thread calls the
+  // function; if there is a verdict already, on_failure() itself calls it. The function must not
+  // block. An empty function ends the subscription.
   virtual void on_failure(std::function<void(const std::string& reason)> callback) = 0;
 
-  // Sets the step that heartbeats report. If this task is lost, the verdict has this step.
+  // Sets the step that heartbeats report. If this task is lost, the verdict (see failure()) has
+  // this step.
   virtual void report_step(std::int64_t step) noexcept = 0;
 
   // Leaves the job. Returns when every task has called leave(). Throws PeerError.
@@ -96,8 +97,9 @@ class Membership {
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec, const MembershipOptions& options);
 
 // Returns the error message for a broken connection to another task. `seen` is the error of the
-// socket. The verdict explains more and may come up to a second later. So the function waits for a
-// verdict, and returns the verdict if it comes, and `seen` otherwise. `membership` may be null.
+// socket. The verdict of the membership (Membership::failure()) explains more, and may come up to a
+// second later. So the function waits for a verdict. It returns the verdict if one comes, and
+// `seen` otherwise. `membership` may be null.
 std::string verdict_or(const Membership* membership, const std::string& seen);
 
 }  // namespace syncopate

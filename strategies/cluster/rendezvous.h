@@ -1,5 +1,6 @@
 // The rendezvous of the tasks of a job. Rank 0 listens; the other tasks connect and send a Hello.
-// When all tasks have connected and fit together, rank 0 sends the roster to every task.
+// When all tasks have connected and fit together, rank 0 sends the roster, the list of all tasks,
+// to every task.
 #pragma once
 
 #include <chrono>
@@ -17,8 +18,9 @@ namespace syncopate {
 struct ConnectedTask {
   int index = 0;
   Roster roster;
-  // On rank 0, a connection to each other rank, in rank order; the rosters are queued and may not
-  // have been sent yet. On any other rank, one connection to rank 0.
+  // On rank 0, a connection to each other rank, in rank order. On each of these connections, the
+  // frame with the roster is queued and may not have been sent yet. On any other rank, one
+  // connection to rank 0.
   std::vector<Connection> connections;
 };
 

@@ -1,6 +1,6 @@
-// Small blocking operations over the second pair of ring connections: all-gather, broadcast, and
-// sending the reason why a rank gives up. The ranks forward such a reason along the ring, so that
-// every rank can name the rank that was late.
+// Small blocking operations over the small_to_next and small_from_previous connections of the ring
+// (RingLinks): all-gather, broadcast, and sending the reason why a rank gives up. The ranks forward
+// such a reason along the ring, so that every rank can name the rank that was late.
 #pragma once
 
 #include <cstddef>

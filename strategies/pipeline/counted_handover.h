@@ -17,7 +17,8 @@
 
 namespace syncopate {
 
-// What ends a wait for another task. The referenced objects must outlive the hand-overs.
+// What ends a wait for another task: the wait throws when `abort` is set, or after `timeout`. The
+// referenced objects must outlive the hand-overs.
 struct WaitRules {
   const AbortReason& abort;  // set when the job ends, with the reason
   const Membership& membership;
@@ -25,8 +26,8 @@ struct WaitRules {
 };
 
 // Returns the error for a wait that was interrupted by the end of the job. The message is `waited`,
-// such as "rank 0 waited for ...", followed by `reason`. If `reason` is the membership's verdict,
-// it is left out, because the caller adds the verdict.
+// such as "rank 0 waited for ...", followed by `reason`. If `reason` is the membership's verdict
+// (Membership::failure()), `reason` is left out, because the caller adds the verdict.
 PeerError ended_wait(const Membership& membership, const std::string& waited,
                      const std::string& reason);
 
@@ -39,8 +40,8 @@ struct HandoverNames {
 
 class CountedHandover final : public Handover {
  public:
-  // `count` is the number of micro-batches handed over in the run so far, modulo 2^32. The count
-  // must outlive the object; in shared memory it is a word beside the tensors.
+  // `count` is the number of micro-batches handed over since the start of training, modulo 2^32.
+  // The count must outlive the object; in shared memory it is a word beside the tensors.
   CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                   const WaitRules& rules, HandoverNames names);
 

@@ -30,7 +30,7 @@ class LinkExchange {
 
   // add_sender() returns a hand-over that sends `tensors` over the socket. add_receiver() returns a
   // hand-over that receives `tensors` from the socket. The exchange must outlive the hand-overs.
-  // Both must be called before start().
+  // Both functions must be called before start().
   std::shared_ptr<Handover> add_sender(FileDescriptor socket, HandoverTensors tensors,
                                        HandoverNames names);
   std::shared_ptr<Handover> add_receiver(FileDescriptor socket, HandoverTensors tensors,

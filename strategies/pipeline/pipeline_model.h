@@ -38,8 +38,8 @@ class PipelineModel final : public Model {
   Scores scores() override { return scores_; }
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
-  // From now on records in `trace` one row per stage, with the stage's passes over micro-batches
-  // and its waits for other stages.
+  // From now on records in `trace` one row for each stage, with the stage's passes over
+  // micro-batches and its waits for other stages.
   bool record_passes(Trace& trace) override;
   // Throws UnavailableError: predictions need a model for evaluation.
   Tensor logits() const override;

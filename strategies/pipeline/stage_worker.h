@@ -23,7 +23,7 @@ struct StageParts {
   StageLinks links;
 };
 
-// A stage in training. One thread only.
+// One stage of a pipeline, compiled for training. One thread only.
 class StageWorker {
  public:
   // Compiles the stage for training. `arena` and `state` belong to the whole network, are in host
@@ -33,7 +33,8 @@ class StageWorker {
               const CompileOptions& options);
 
   int stage() const noexcept { return stage_; }  // number of the stage in the network
-  // Records passes and waits in this row from now on.
+  // From now on records the passes over micro-batches, and the waits for other stages, in `row`, a
+  // row of the trace.
   void record(TraceThread* row) noexcept { row_ = row; }
   // Prepares a step. Called while no stage of this process computes.
   void reset();

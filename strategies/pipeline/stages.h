@@ -14,8 +14,8 @@ namespace syncopate {
 
 struct Stage {
   Graph graph;
-  // The stage's elements in the arena, [first_value, end_value), and in the state, [first_state,
-  // end_state), of the whole network.
+  // The stage's elements in the parameter arena of the whole network, [first_value, end_value), and
+  // in the running statistics of the whole network, [first_state, end_state).
   std::int64_t first_value = 0;
   std::int64_t end_value = 0;
   std::int64_t first_state = 0;
@@ -38,9 +38,10 @@ std::string origin_of_stages(int count, bool has_tasks);
 
 // Cuts the network into `count` stages so that the largest stage has as few multiply-adds as
 // possible. Every stage has a parameter. The network can be cut behind a node if later nodes read
-// only this node's output and no earlier value, but not inside a fused group. Pure function.
-// `origin`: see choose_stages(); "" stands for --stages. Throws UsageError if there are too few
-// places to cut; the message has the largest possible number of stages.
+// only this node's output and no earlier value, but not inside a group of nodes that a backend
+// computes together (models/graph/fused_groups.h). Pure function. `origin`: see choose_stages(); ""
+// stands for --stages. Throws UsageError if there are too few places to cut; the message has the
+// largest possible number of stages.
 std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::string& origin = "");
 
 // Cuts the network behind these nodes, such as "conv1". A name such as "layer1" stands for all

@@ -33,9 +33,10 @@ using Notes = std::vector<std::string>;
 struct ResolverRow {
   std::string_view name;  // the source's name, such as "torchrun"
   std::string_view help;
-  // Returns the cluster spec; the caller sets ClusterSpec::source. Returns nullopt if the source's
-  // variables are not set. If only some of them are set, returns nullopt and adds a note. Throws
-  // UsageError if the variables are wrong.
+  // Returns the cluster spec that this source (flags or a launcher's variables) describes; the
+  // caller sets ClusterSpec::source. Returns nullopt if the source's flags or variables are not
+  // set. If only some of them are set, returns nullopt and adds a note. Throws UsageError if the
+  // variables are wrong.
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
 };
 // All resolvers in order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH,

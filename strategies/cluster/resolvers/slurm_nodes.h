@@ -21,7 +21,7 @@ std::vector<std::string> expand_hostlist(std::string_view text, std::string_view
 // UsageError like expand_hostlist(). Source: srun(1), SLURM_STEP_TASKS_PER_NODE.
 std::vector<int> expand_task_counts(std::string_view text, std::string_view what);
 
-// A node of a step and its number of tasks.
+// A node of a Slurm step, and the number of the step's tasks on this node.
 struct NodeTasks {
   std::string node;
   int tasks = 0;

@@ -1,5 +1,6 @@
-// Reads and checks Slurm's variables about the step of this task: the number of tasks, the node of
-// each task, and the number of this task. resolve_slurm.cc derives roles from them.
+// Reads and checks Slurm's variables about the step of this task, which is the set of tasks that
+// one srun started: the number of tasks, the node of each task, and the number of this task.
+// resolve_slurm.cc derives roles from them.
 #pragma once
 
 #include <cstdint>
@@ -35,12 +36,12 @@ struct SlurmStep {
 // Returns whether the environment has the variables of a task that srun started.
 bool is_in_slurm_step(const Environment& environment);
 
-// Reads the step of this task. Uses only Slurm's variables about the step, since the variables
-// about the job describe what was allocated, not what runs. Throws UsageError if a variable is
-// missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; Slurm's heterogeneous job
-// support. Slurm's page on heterogeneous jobs says about a step over several components:
-// SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no variable says the
-// component of a task.
+// Reads the Slurm step of this task. Uses only Slurm's variables about the step, since the
+// variables about the job describe what was allocated, not what runs. Throws UsageError if a
+// variable is missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; Slurm's
+// heterogeneous job support. Slurm's page on heterogeneous jobs says about a step over several
+// components: SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no
+// variable says the component of a task.
 SlurmStep read_slurm_step(const Environment& environment);
 
 }  // namespace syncopate

@@ -15,14 +15,15 @@
 namespace syncopate {
 
 // Returns the entries of CUDA_VISIBLE_DEVICES; an empty list if its value is "", "NoDevFiles" or
-// "-1". Returns nullopt if it is unset, because this function does not know the GPUs of the
-// machine.
+// "-1". Returns nullopt if the variable is unset, because this function does not know the GPUs of
+// the machine.
 std::optional<std::vector<std::string>> visible_gpus(const Environment& environment);
 
 // Chooses this task's GPUs, as indices into visible_gpus(); an empty list if no GPU is listed. The
 // task uses all visible GPUs if there is only one, or if their number equals SLURM_GPUS_PER_TASK,
-// which means that the launcher bound the task to them. Otherwise the GPUs are divided by local
-// rank among the tasks of the node, as deal_out_gpus() does.
+// which means that the launcher bound the task to them. Otherwise deal_out_gpus() divides the GPUs
+// by local rank among the tasks of the node. `most_tasks` is the largest number of tasks on any
+// node.
 std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks);
 
 // Returns whether fewer GPUs are visible to this task than Slurm's step has on this node. The task
@@ -30,8 +31,8 @@ std::vector<int> choose_gpus(const Environment& environment, int local_rank, int
 bool sees_part_of_node(const Environment& environment);
 
 // Divides `visible` GPUs (at least 1) among `most_tasks` tasks in equal contiguous parts, and
-// returns the part of the task `local_rank`. If there are fewer GPUs than tasks, each task gets one
-// GPU, in turn.
+// returns the part of the task with this local rank. If there are fewer GPUs than tasks, each task
+// gets one GPU, in turn.
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks);
 
 // The GPUs that are visible to one task, and the name of their machine.
