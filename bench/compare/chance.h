@@ -1,5 +1,5 @@
-// Computes the accuracy of guessing on the data of a comparison. Reports warn if a variant is not
-// better than this accuracy.
+// Computes the accuracy that guessing reaches on the data of a comparison. Reports warn if a
+// variant is not better than this accuracy.
 #pragma once
 
 #include "bench/compare/report/comparison.h"
@@ -7,8 +7,9 @@
 
 namespace syncopate::bench {
 
-// Returns the accuracy of always choosing the most frequent class of the test split, counted over
-// at most 10,000 samples, or over the pixels of at most 200 label maps.
+// Returns the accuracy of a classifier that always predicts the most frequent class of the test
+// split. The classes are counted over at most 10,000 samples, or over the pixels of at most 200
+// label maps.
 Chance chance_of(const DataSplits& data);
 
 }  // namespace syncopate::bench

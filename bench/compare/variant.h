@@ -22,8 +22,10 @@ struct Variant {
   // The number of replicas that compute gradients, in one process or several. For a pipeline, the
   // number of stages.
   int workers = 1;
-  int micro_batches = 1;  // of a pipeline; each has the batch size per replica
-  int servers = 0;        // number of parameter servers
+  // For a pipeline: the number of micro-batches of a step. Each micro-batch has the batch size per
+  // replica.
+  int micro_batches = 1;
+  int servers = 0;  // number of parameter servers
   bool is_synchronous = true;
   int backup_workers = 0;              // number of gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables

@@ -28,7 +28,7 @@ struct PlanOptions {
   std::vector<std::string> cut;
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;  // servers of parameter-server
-  // The plan recommends a strategy that runs in a single process only up to this number of workers.
+  // A strategy that runs in a single process is recommended for at most this number of workers.
   int workers_per_machine = 1;
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
   // The distribution of step times. If empty, each step takes the measured step time. "exponential"
@@ -114,7 +114,8 @@ std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
 // a step. Throws UsageError for a wrong text.
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
-// Returns the options to simulate a variant. server_bytes: the bytes of the values on each server.
+// Returns the options with which simulate_timing() simulates a variant. server_bytes: the bytes of
+// the values on each server.
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
                         const FaultInjection& faults, std::uint64_t seed);
 

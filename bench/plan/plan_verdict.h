@@ -29,8 +29,9 @@ bool is_quiet(const Plan& plan);
 // the measurements of the plan (is_quiet()).
 struct PlanVerdict {
   bool is_quiet = false;
-  // The row with the most samples per second among the rows that `train` can run, except single
-  // processes with more than options.workers_per_machine workers. Null if there is none.
+  // The row with the most samples per second among the rows that `train` can run. Rows of a single
+  // process with more than options.workers_per_machine workers are not considered. Null if there is
+  // no such row.
   const PlanRow* fastest = nullptr;
   // The row to recommend among the rows that meet the conditions of `fastest` and are not too
   // stale; null if there is none. With time_to_target, the row with the shortest time to the target

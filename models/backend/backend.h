@@ -28,7 +28,8 @@ struct CompileOptions {
   // Whether operations are fused into groups. Tests set false to compare the results with and
   // without fusion.
   bool fuse = true;
-  // False: convolutions use the direct algorithm only, whatever the algorithm table says.
+  // False: convolutions use the direct algorithm only, whatever the table of algorithms
+  // (cpu/algorithm_table.h) says.
   bool winograd = true;
   // Sums the statistics of batch norm over the replicas, and must outlive the model. Null: batch
   // norm uses the statistics of this replica only.

@@ -107,7 +107,7 @@ class Trace {
 
   std::mutex mutex_;  // guards all members below
   FileDescriptor file_;
-  std::string text_;      // not yet in the file
+  std::string text_;      // events that are not yet in the file
   std::size_t size_ = 0;  // bytes in the file and in text_ together
   bool has_failed_ = false;
   std::map<int, std::unique_ptr<TraceThread>> threads_;

@@ -67,7 +67,7 @@ struct InputOp {
   // without the channel axis. An example is a map in which each row is a vector of features.
   bool is_plane = false;
 
-  float unit() const noexcept;  // u
+  float unit() const noexcept;  // returns u: 255, 65535 or 1
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 // The padding at the top and the bottom is smaller than kernel_h; the padding at the left and the

@@ -33,7 +33,7 @@ inline constexpr std::size_t kSeveralInputs = 1000;
 // node.
 struct NodeDraft {
   Operation operation;
-  std::string name;  // empty: none
+  std::string name;  // the name of the node; empty: none
   std::vector<NodeId> inputs;
   Shape shape;       // shape of the output
   int channels = 0;  // size of the output's last axis

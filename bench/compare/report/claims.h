@@ -1,5 +1,5 @@
-// Decides which differences between the rows of a comparison are certain. Every pair of rows is
-// compared by final accuracy and by time to the target. If all variants are identical, the
+// Decides which differences between the rows (variants) of a comparison are certain. Every pair of
+// rows is compared by final accuracy and by time to the target. If all variants are identical, the
 // probability that a report claims any difference is at most kFamilyLevel. Each of the two measures
 // has a fixed part of this probability.
 #pragma once
@@ -16,11 +16,12 @@ namespace syncopate::bench {
 inline constexpr double kTimeLevel = 0.035;
 inline constexpr double kAccuracyLevel = 0.015;
 inline constexpr double kFamilyLevel = kTimeLevel + kAccuracyLevel;
-// The smallest number of seeds for a claim. Three runs may have almost no spread by chance, even if
-// the variant diverges with other seeds; a test would then find differences that do not exist.
+// The smallest number of seeds with which a report claims a difference. Three runs may have almost
+// no spread by chance, even if the variant diverges with other seeds; a test would then find
+// differences that do not exist.
 inline constexpr int kSeedsForClaims = 5;
-// Two rows are equal if the interval of their difference lies within these margins: 0.5 percentage
-// points of accuracy, or a factor of 1.1 in time.
+// Two rows count as equal if the confidence interval of their difference lies within these margins:
+// 0.5 percentage points of accuracy, or a factor of 1.1 in time.
 inline constexpr double kEqualAccuracy = 0.005;
 inline constexpr double kEqualTime = 1.1;
 

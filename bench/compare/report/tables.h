@@ -7,9 +7,9 @@
 
 namespace syncopate::bench {
 
-// Returns the table of the answer: for each row, the time to the target, the ratio to the shortest
-// time, and the final accuracy. The row with the shortest time comes first. Rows with equal weights
-// and times share a line.
+// Returns the table that is shown with the answer: for each variant, the time to the target, the
+// ratio to the shortest time, and the final accuracy. The row with the shortest time comes first.
+// Variants with equal weights and times share a row.
 Table answer_table(const Outcome& outcome);
 // Returns the table with all numbers of each row, in the order of the command line.
 Table results_table(const Outcome& outcome);

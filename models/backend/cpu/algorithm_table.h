@@ -41,8 +41,8 @@ struct AlgorithmRow {
 };
 std::span<const AlgorithmRow> algorithm_table() noexcept;
 
-// Returns the algorithm that the table lists for a convolution; kDirect if the table does not list
-// it.
+// Returns the algorithm that the table of AlgorithmRows has for a convolution; kDirect if the table
+// has no row for the convolution.
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept;
 
 // Measures a convolution on one thread and returns the time in seconds of the fastest of `repeats`

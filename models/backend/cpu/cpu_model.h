@@ -51,7 +51,7 @@ class CpuModel final : public Model {
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
   PackedWeights packed_;
-  // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
+  // The sums that lanes exchange for batch norm, for each fused group; null for groups without
   // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
   // lane_gradients_[l]: the gradients of lane l, [arena total]. Lane 0 has the memory of the arena.

@@ -12,9 +12,9 @@ namespace syncopate {
 
 class LaneProgram {
  public:
-  // Makes the groups and allocates their memory. batch_norms: one entry per group, null for groups
-  // without batch norm. All arguments of the constructor must outlive the program. Throws
-  // DeviceError, ShapeError, OutOfMemoryError.
+  // Makes the groups and allocates their memory. batch_norms: for each group, the sums that lanes
+  // exchange for batch norm; null for groups without batch norm. All arguments of the constructor
+  // must outlive the program. Throws DeviceError, ShapeError, OutOfMemoryError.
   LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
               const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms);
 
@@ -40,7 +40,7 @@ class LaneProgram {
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::vector<GradientSum>> sums_before_backward_;  // index: the group
   Tensor workspace_;
-  const float* logits_ = nullptr;  // of type logits_type_
+  const float* logits_ = nullptr;  // the logits of the last forward pass
   ValueType logits_type_;
   const std::int64_t n_;
 };

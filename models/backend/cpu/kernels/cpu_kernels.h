@@ -23,8 +23,9 @@ struct BlockedShape {
   std::int64_t pixels;
 };
 
-// Pooling: square windows over maps of in_h x in_w pixels. Every window contains at least one pixel
-// of the map. For the maximum, padding pixels are ignored; for the mean, they are zeros.
+// The shape of a pooling with square windows over maps of in_h x in_w pixels. Every window contains
+// at least one pixel of the map. For the maximum, padding pixels are ignored; for the mean, they
+// are zeros.
 struct PoolShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -37,7 +38,7 @@ struct PoolShape {
   int pad = 0;
 };
 
-// Upsampling of maps of h x w pixels by the integer factor `scale`.
+// The shape of an upsampling of maps of h x w pixels by the integer factor `scale`.
 struct UpsampleShape {
   std::int64_t n;
   std::int64_t blocks;

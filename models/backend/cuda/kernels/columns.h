@@ -26,7 +26,7 @@ inline constexpr int kThreads = 256;  // the number of threads of a block
 inline constexpr int kBlocksAtOnce = 4;
 inline constexpr int kMostBlocksAtOnce = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
-inline constexpr int kWidestTile = 32;  // in packs, so that a warp reads 512 bytes of a row
+inline constexpr int kWidestTile = 32;  // packs of a tile, at most; a warp reads 512 bytes of a row
 
 struct ColumnGrid {
   std::int64_t rows = 0;
