@@ -207,8 +207,9 @@ void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& d
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
 void require_data_name(const std::string& text);
-// Sets whether the number of input threads and the prefetch are tuned, unless --input-threads and
-// --prefetch were given. Both are tuned if the samples of `data`, a value of --data, are encoded.
+// Sets whether the number of input threads and the prefetch are tuned: both are tuned if the
+// samples of `data`, a value of --data, are encoded. Does not change the setting of the number that
+// --input-threads or --prefetch gives.
 void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
 // Returns $SYNCOPATE_CACHE_DIR if this variable is set, else $XDG_CACHE_HOME/syncopate, else

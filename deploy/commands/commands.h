@@ -13,7 +13,7 @@ namespace syncopate {
 
 // Trains a workload (worker/run/run_workload.h). Returns the exit code: 0 if training is complete,
 // 75 if it was stopped on request after a checkpoint was written, 1 if it was stopped and nothing
-// was saved. mpi: null unless wants_mpi() is true.
+// was saved. mpi: the MPI session of the process if wants_mpi(given) is true, else null.
 int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
               MpiSession* mpi, std::ostream& out);
 // True if the tasks use MPI to sum gradients or for their rendezvous.
@@ -39,8 +39,8 @@ int run_network(const NetworkOptions& options, std::ostream& out);
 int run_convert(const ConvertOptions& options, std::ostream& out);
 int run_convert_network(const ConvertOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
-// Runs `syncopate doctor`. Returns 0 if doctor found no error, else 1. mpi: null unless
-// wants_mpi(asked.train) is true.
+// Runs `syncopate doctor`. Returns 0 if doctor found no error, else 1. mpi: the MPI session of the
+// process if wants_mpi(asked.train) is true, else null.
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out);
 // Prints or submits a job. Returns the exit code of sbatch; 0 if the script was only printed.
 int run_sbatch(const SbatchOptions& options, std::ostream& out);

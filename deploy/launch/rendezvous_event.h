@@ -1,5 +1,6 @@
-// Tells the launcher when the roles of a job have met at their rendezvous. Before the rendezvous
-// nothing is trained, and if a role fails, the other roles wait for it.
+// Tells the launcher when the roles (processes of workers and servers) of a job have met at their
+// rendezvous. Before the rendezvous nothing is trained, and if a role fails, the other roles wait
+// for it.
 #pragma once
 
 #include "deploy/launch/role_process.h"

@@ -21,11 +21,12 @@ struct RoleCommand {
   Role role = Role::kWorker;           // decides which RoleRule applies after a failure
   std::vector<std::string> arguments;  // the arguments of the role; [0] is the path of the program
   Environment::Variables environment;
-  // A descriptor that only this child inherits, under the same number; empty: none. The descriptor
-  // stays open in the launcher as long as this command exists.
+  // A descriptor of the launcher that only this child process inherits, under the same number as in
+  // the launcher; empty if there is none. The descriptor stays open in the launcher as long as this
+  // command exists.
   FileDescriptor inherited;
-  // A descriptor of the launcher that this child and other children inherit under the same number;
-  // -1: none.
+  // A descriptor of the launcher that this child process and others inherit, under the same number
+  // as in the launcher; -1 if there is none.
   int shared = -1;
   std::vector<int> cpus;  // The CPUs that the role may use; empty means all CPUs of the launcher.
   // The signal that asks the role to stop; 0: the signal that the launcher received.

@@ -23,10 +23,11 @@ class OnnxGraph {
   OnnxFile& file() const noexcept { return file_; }
   const OnnxConstants& constants() const noexcept { return constants_; }
   OnnxConstants& constants() noexcept { return constants_; }
-  // The name of the value that is the output of the file; "" unless there is exactly one output.
+  // The name of the value that is the output of the file; "" if the file has no output or several
+  // outputs.
   const std::string& output() const noexcept { return output_; }
-  // Throws UsageError unless there is exactly one output. Throws FileError if two nodes write the
-  // same value.
+  // Throws UsageError unless the file has exactly one output. Throws FileError if two nodes write
+  // the same value.
   void require_one_output() const;
   // Computes all constants that depend only on stored tensors, in the order of the file's nodes.
   void fold_constants();

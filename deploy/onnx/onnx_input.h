@@ -18,8 +18,9 @@ struct OnnxInput {
   Shape sample;  // shape of a sample in memory
 };
 
-// Returns the input. Adds a note to `notes` if the order of its axes is a guess. Throws UsageError
-// unless there is exactly one input, with a form that a network of this program can have.
+// Returns the input of the network. Adds a note to `notes` if the order of its axes is a guess.
+// Throws UsageError if the file has no input or several inputs, or if a network of this program
+// cannot have an input of this form.
 OnnxInput read_onnx_input(const OnnxGraph& graph, std::vector<std::string>& notes);
 
 }  // namespace syncopate

@@ -52,8 +52,8 @@ class OnnxLayerWeights {
   Norm norm(const Node& node, std::int64_t size);
   // Returns a bias of zeros for a layer that has none in the file.
   std::vector<float> new_bias(const std::string& layer, std::int64_t size);
-  // Reads a constant input of `size` floats. Throws UsageError unless the input is constant and has
-  // one side of this size and no other side above 1.
+  // Reads a constant input of `size` floats. Throws UsageError if the input is not constant, or if
+  // its shape is not [size] after sides of 1 are removed.
   std::vector<float> list(const Node& node, int index, std::int64_t size) const;
 
   // Stores the values of the graph's parameter or state `name`.

@@ -34,8 +34,8 @@ class JobScript {
   // Replaces the line "#SBATCH --name", an option without a value, by "#SBATCH --other". Returns
   // false if there is no such line.
   bool rename_option(std::string_view name, std::string_view other);
-  // Changes the script's comments for a script with filled-in values: the head no longer asks the
-  // user to edit the script, and the EDIT marks at the places to edit are removed.
+  // Changes the script's comments after values have been filled in. Replaces the request at the
+  // head to edit the script, and removes the EDIT marks at the places to edit.
   void drop_edit_marks();
   // Replaces the line that begins with "name=" by "name=" followed by `shell_text`, which is not
   // quoted. Returns false if there is no such line.

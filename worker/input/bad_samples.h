@@ -1,4 +1,5 @@
-// Counts the unreadable samples of a data set against the limit of --skip-bad-records.
+// Counts the unreadable samples of a data set and compares their number with the limit that
+// --skip-bad-records gives.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ class BadSamples {
   // Logs that a bad sample was found; logs each `reason` only once. reason: why the sample is bad.
   // done: what is done with the sample, "left out" or "replaced ...".
   void note(const std::string& reason, std::string_view done);
-  // Throws BadSampleError if `count` is above the limit. count: the number of bad samples in
-  // `where`, such as "epoch 1".
+  // Throws BadSampleError if `count` is above the limit given to the constructor. count: the number
+  // of bad samples in `where`, such as "epoch 1".
   void require_few(std::int64_t count, std::string_view where) const;
 
  private:

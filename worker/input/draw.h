@@ -48,8 +48,8 @@ void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std
 // epoch, sample index) only.
 std::uint64_t make_key(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
 
-// Throws UsageError unless samples of this kind can be augmented: crop-flip needs images [H, W, C],
-// random-resized-crop needs u8 images with 1 or 3 channels.
+// Throws UsageError if the augmentation `kind` cannot be applied to samples like `image`: crop-flip
+// needs images [H, W, C], and random-resized-crop needs u8 images with 1 or 3 channels.
 void check_augment(Augment kind, const TensorSpec& image);
 
 // Copies an image and augments the copy. image: shape [H, W, C], any dtype; with kNone any shape.

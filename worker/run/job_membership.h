@@ -26,8 +26,8 @@ ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 // Throws UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 
-// Returns the peer timeout of tasks in a job with parameter servers: `given` unless it is 0, else
-// 5 s on one machine and 15 s otherwise.
+// Returns the peer timeout of tasks in a job with parameter servers: `given` if it is not 0;
+// otherwise 5 s if all tasks are on one machine, and 15 s if they are not.
 std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 

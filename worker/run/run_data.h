@@ -44,8 +44,8 @@ Shape recorded_sample_shape(const std::string& training_samples);
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership);
 
-// Throws UsageError naming --augment and the data unless the samples are images or `augment` is
-// kNone.
+// Throws UsageError naming --augment and the data if `augment` is not kNone and the samples are not
+// images.
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag);
 
 // Throws UsageError unless the network has the inputs and the classes of the samples, and a loss

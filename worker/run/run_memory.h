@@ -24,8 +24,8 @@ struct RunMemory {
   }
 };
 
-// Returns the memory that this process takes at least. options: must have the number of lanes and
-// the batch size per replica that the run uses.
+// Returns the memory that this process takes at least. options: must have the number of lanes
+// (compute threads) and the batch size per replica that the run uses.
 RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 
 // The memory of this host, in bytes, that limits a run.

@@ -13,7 +13,7 @@
 namespace syncopate {
 
 // Carries out the job's assignments (snapshots to evaluate or to write to a checkpoint) on the
-// replica's thread. All arguments must outlive the object.
+// thread of one replica. All arguments must outlive the object.
 class AssignmentRunner {
  public:
   AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
@@ -36,7 +36,7 @@ class AssignmentRunner {
   // FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
-  // Evaluates the deferred snapshots of this worker, unless the job was stopped. Called when
+  // If the job was not stopped, evaluates the deferred snapshots of this worker. Called when
   // training has ended, by the workers that do not make the final evaluation. Throws FileError.
   void end(bool is_stopped, const std::function<bool()>& stop);
 

@@ -82,9 +82,9 @@ struct DeferredEvaluationsOptions {
 // only.
 class DeferredEvaluations {
  public:
-  // Checks that a file can be created in the folder, unless the folder belongs to the run; throws
-  // FileError if it cannot. Creates no file of snapshots: add() creates it, because most workers
-  // never store a snapshot.
+  // If the folder does not belong to the run, checks that a file can be created in it, and throws
+  // FileError if not. Creates no file of snapshots: add() creates it, because most workers never
+  // store a snapshot.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run. Call it when a run starts at step 0.

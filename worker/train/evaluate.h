@@ -75,10 +75,11 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Evaluates the batches of this part. Stores in sums[b] the sums over the samples of batch b; the
-  // losses are summed, not averaged. `sums` has batches_of_all() elements; elements for batches of
-  // other parts are not changed. Ends early if `stop` returns true. on_progress: called with the
-  // number of this part's batches that are done; may be empty. Throws what the data set throws.
+  // Evaluates the batches of this evaluator's part. Stores in sums[b] the sums over the samples of
+  // batch b; the losses are summed, not averaged. `sums` has batches_of_all() elements; elements
+  // for batches of other parts are not changed. Ends early if `stop` returns true. on_progress:
+  // called with the number of this part's batches that are done; may be empty. Throws what the data
+  // set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
   // Evaluates all batches of the data set. The object must have been made with parts = 1. Returns

@@ -23,8 +23,8 @@ std::optional<Metric> metric_named(std::string_view name) noexcept;
 
 struct StopAt {
   Metric metric = Metric::kMeanAccuracy;
-  // Training ends if the accuracy or IoU is at least `value`, or the loss or error is at most
-  // `value`.
+  // Training ends after an evaluation in which the metric reaches `value`: an accuracy or IoU is at
+  // least `value`, a loss or error is at most `value`.
   double value = 0.0;
 };
 

@@ -53,8 +53,9 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
 class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
-  // Returns the delay of step `step`, which begins at `now`: the compute delay and the pauses that
-  // are due. Each pause is due once. The times of pauses count from the first call.
+  // Returns the delay of step `step`, which begins at `now`: the compute delay plus the pauses that
+  // are due. A pause is due in the first step that begins at its time or later, and only once. The
+  // times of pauses count from the first call.
   std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
   // Sleeps for the delay that is due now.
   void spend(std::int64_t step);

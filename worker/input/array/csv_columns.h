@@ -35,8 +35,8 @@ struct CsvColumns {
 
 // Chooses the columns of a table to train on. Appends to `notes` what the user should know about
 // the choice. Throws FileError if there are too few columns. Throws UsageError if the options name
-// a column that the table does not have, if several columns of the header may be the labels, or if
-// it is unclear whether the line is a header of numbers or a sample.
+// a column that the table does not have, or if several columns of the header may be the labels.
+// Also throws UsageError if it is unclear whether the line is a header of numbers or a sample.
 CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& options,
                               std::vector<std::string>& notes);
 
@@ -44,9 +44,10 @@ CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& option
 // targets.
 bool means_label(std::string_view column_name);
 
-// Throws UsageError because it is unclear whether the line is a header of numbers or a sample.
-// what_it_does: why the line may be a header, for the message, such as "counts the columns". names:
-// the column names of the table on which the network was trained; may be empty.
+// Always throws: a UsageError which says that it is unclear whether `line` is a header of numbers
+// or a sample. what_it_does: the part of the message that says why the line may be a header, such
+// as "counts the columns". names: the column names of the table on which the network was trained;
+// may be empty.
 [[noreturn]] void refuse_first_line(const FirstCsvLine& line, std::string_view what_it_does,
                                     const std::vector<std::string>& names);
 

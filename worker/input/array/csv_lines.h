@@ -47,7 +47,8 @@ class CsvLines {
   std::size_t begin_ = 0;
   bool at_end_ = false;
   // The number of the line that next() returned last. If quoted fields of this line have line ends,
-  // the line spans several lines of the file, and number_ is the number of the first.
+  // the line spans several lines of the file, and number_ is the number of the first of these
+  // lines.
   std::int64_t number_ = 0;
   // The number of lines of the file that next() has returned so far, including line ends inside
   // quoted fields.

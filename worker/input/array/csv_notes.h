@@ -21,12 +21,12 @@ struct CsvTable;
 // outside the range of the other samples.
 bool first_sample_may_be_header(const CsvTable& table);
 
-// Returns notes for the user about suspicious columns of a table. A note says that a feature
-// numbers or names the rows, that the features and the label are a one-hot code, in which exactly
-// one of them is 1 in every sample, or that a feature may be the labels. The last note is made if
-// neither the header nor the user says which column has the labels, and exactly one feature looks
-// like classes: it has all whole numbers from 0 or 1 to the largest, and each number occurs in ten
-// samples on average. path: the path of the table's file.
+// Returns notes for the user about suspicious columns of a table. There are three kinds of notes.
+// (1) A feature numbers or names the rows. (2) The features and the label together are a one-hot
+// code: in every sample exactly one of these columns is 1. (3) A feature may be the labels. Note
+// (3) is made if neither the header nor the user says which column has the labels, and exactly one
+// feature looks like classes: it has all whole numbers from 0 or 1 to the largest, and each number
+// occurs in ten samples on average. path: the path of the table's file.
 std::vector<std::string> notes_on_columns(const CsvTable& table, const std::string& path,
                                           const CsvOptions& options);
 

@@ -40,11 +40,12 @@ struct CsvOptions {
 // a header if it has words, and numbers that are the indices of their columns, such as
 // "0,1,2,label". Columns without a name in the header are left out. Lines end with LF, CR LF or CR;
 // lines without text are skipped; a field may be in double quotes. A label is a whole number from
-// 0. path: the path of the file, for messages. Throws FileError naming path and line if a field is
-// missing or is not a finite number, if a line has more or fewer fields than the first line, if a
-// label is out of range, or if there are no samples. Throws UsageError if `options` name a column
-// that the file does not have, if no column is left for features, or if it is unclear whether the
-// first line is a header or which column has the labels.
+// 0. path: the path of the file, for messages. Throws FileError naming path and line for a missing
+// field, a field that is not a finite number, a label out of range, and a line with more or fewer
+// fields than the first line. Also throws FileError if there are no samples. Throws UsageError if
+// `options` name a column that the file does not have, or if no column is left for features. Also
+// throws UsageError if it is unclear whether the first line is a header, or which column has the
+// labels.
 CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions& options);
 
 // Reads the columns of a table from which a network predicts, see find_csv_columns(). Other columns

@@ -1,5 +1,5 @@
-// Fills batches: finds the samples of a batch from the plan and the order of the epoch, draws their
-// augmentation and reads them.
+// Fills batches: finds the samples of a batch from the BatchPlan and the order of the epoch, draws
+// their augmentation and reads them.
 #pragma once
 
 #include <array>
@@ -77,7 +77,7 @@ class BatchReader {
   std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
   // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
   BatchSlot& with_memory(BatchSlot& slot) const;
-  // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
+  // Reads batch number `sequence` of plan() into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
   // Reads the given samples, at most plan().most_samples(), into `slot`. loss_divisor: the value
   // for Batch::loss_divisor, from which the number of samples that are left out is subtracted.

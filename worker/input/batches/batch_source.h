@@ -80,8 +80,8 @@ class BatchSource {
   virtual const Batch& next() = 0;
   // Returns the position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;
-  // Returns the number of batches of a whole epoch, including a short last batch unless
-  // drop_remainder.
+  // Returns the number of batches of a whole epoch. A short last batch counts if
+  // InputOptions::drop_remainder is false.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
 };

@@ -33,8 +33,8 @@ class RecentCost {
   // Adds a value. If the last few values are far from the older values, the cost has changed, and
   // the older values are dropped.
   void add(double seconds);
-  // Like add(), but leaves out a value that is far above the mean, unless several such values are
-  // consecutive. Returns whether the value was added.
+  // Like add(), but leaves out a value that is far above the mean. After several such values in a
+  // row, adds the next such value and drops the older values. Returns whether the value was added.
   bool add_unless_pause(double seconds);
 
   int count() const noexcept { return size_; }

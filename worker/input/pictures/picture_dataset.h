@@ -30,8 +30,8 @@ class PictureDataset : public Dataset {
  public:
   const SampleSpec& spec() const noexcept final { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const final;
-  // Returns a hash of the stored bytes and of the option --exif. With this option the same stored
-  // bytes give other pixels.
+  // Returns a hash of a picture's stored bytes and of the option --exif, because this option
+  // changes the pixels that are decoded from the bytes.
   std::uint64_t fingerprint(std::int64_t index) const final;
   BadSamples* bad_samples() const noexcept final { return bad_.get(); }
   std::optional<StoredPicture> stored_picture(std::int64_t index) const final {

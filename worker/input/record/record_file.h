@@ -31,8 +31,8 @@ struct RecordPlace {
   friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
 };
 
-// The size and the time of a file. A file with the same stamp as when it was indexed is taken to be
-// unchanged.
+// The size of a file and the time of its last change. A file with the same stamp as when it was
+// indexed is taken to be unchanged.
 struct FileStamp {
   std::int64_t size_bytes = 0;
   std::int64_t modified = 0;  // nanoseconds since 1970

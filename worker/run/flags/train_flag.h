@@ -1,7 +1,7 @@
-// The table of the flags of `train`, with one row per flag. A row has everything that depends on
-// the flag: the option that stores its value, its text in --help, the values it may have, the runs
-// in which it has an effect, whether tasks compare it when they meet, whether a checkpoint records
-// it, and how a comparison of several runs treats it.
+// The table of the flags of `train`, with one row per flag. A row has the option that stores the
+// value of the flag, the text in --help, the accepted values, and the runs in which the flag has an
+// effect. It also says whether tasks compare the value when they meet, whether a checkpoint records
+// the value, and how a comparison of several runs treats the flag.
 #pragma once
 
 #include <optional>
