@@ -79,8 +79,8 @@ struct StrategyOptions {
   int lanes = 1;
   int replicas = 1;  // number of replicas in this task
   int stages = 2;    // number of stages of the network, for pipeline
-  // The nodes behind which pipeline cuts the network (cut_behind()); empty for stages of equal
-  // work.
+  // The nodes behind which --strategy pipeline cuts the network (cut_behind()); empty for stages of
+  // equal work.
   std::vector<std::string> cut;
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;

@@ -12,7 +12,7 @@ namespace syncopate::ps {
 
 // Thrown when all servers were restored to an earlier step, because a server was started again. The
 // open requests and batches of this worker are dropped. The worker calls Client::resume() and
-// continues from the position start().
+// continues from the position that start() returns.
 class RolledBack : public Error {
  public:
   explicit RolledBack(RunPosition start)

@@ -17,8 +17,8 @@
 namespace syncopate::ps {
 
 // A request to a shard. The spans `payload` and `answer` are borrowed until the request is
-// answered. The spans of kWrite and kReadSnapshot are no longer used once the client has failed;
-// the I/O thread uses them with ClientState::mutex locked.
+// answered. The spans of kWrite and kReadSnapshot requests are no longer used once the client has
+// failed; the I/O thread uses them with ClientState::mutex locked.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;

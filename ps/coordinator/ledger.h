@@ -96,9 +96,9 @@ class Ledger {
   bool skip_to(const SampleRange& batch);
 
   const LedgerOptions options_;
-  // The number of batches that were granted at least once. The next batch that was never granted is
-  // the first of passed_over_; if passed_over_ is empty, it is the batch at next_ in the epoch's
-  // order.
+  // The number of batches that were granted at least once. The next batch to grant for the first
+  // time is the first batch of passed_over_ or, if passed_over_ is empty, the batch at next_ in the
+  // epoch's order.
   std::int64_t handed_out_ = 0;
   std::deque<SampleRange> passed_over_;
   DataPosition next_;  // its member `untrained` is not used

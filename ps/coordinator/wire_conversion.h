@@ -42,8 +42,9 @@ RunPosition position_of(const BodyT& body) {
           .rules = body.rules};
 }
 
-// Convert a kind of stop request, or nullopt for no stop request, to and from its number in a
-// message; nullopt is -1 there. A number that this version does not know is read as kRequest.
+// Convert a kind of stop request, or nullopt for no stop request, to and from a number in a
+// message. The number of nullopt is -1. A number that this version does not know is read as
+// kRequest.
 int to_wire(std::optional<StopKind> kind);
 std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);

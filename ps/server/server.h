@@ -24,7 +24,7 @@ struct ServerOptions {
   // The endpoint of server 0's control socket. Server 0 listens at the listening_endpoint() of this
   // endpoint, and every server listens for data at the listening_endpoint() of `host`.
   Endpoint rendezvous;
-  // Server 0: a socket that already listens at the rendezvous; may be empty.
+  // For server 0 only: a socket that already listens at the rendezvous; may be empty.
   FileDescriptor listening;
   std::string host = "127.0.0.1";  // the name under which workers reach this server
   std::uint16_t data_port = 0;     // port of the data socket; 0 lets the system choose

@@ -37,8 +37,8 @@ enum class StalenessRule : std::uint8_t {
   // ConsistencyOptions::compensation. Source: Zheng et al. 2017, "Asynchronous stochastic gradient
   // descent with delay compensation", eq. 10.
   kDelayCompensation,
-  // As kDelayCompensation, but with lambda / sqrt(mean square of g) instead of lambda. Source:
-  // Zheng et al. 2017, eq. 14.
+  // Like kDelayCompensation, but lambda / sqrt(mean square of g) replaces lambda. Source: Zheng et
+  // al. 2017, eq. 14.
   kDelayCompensationAdaptive,
 };
 constexpr auto named_values(StalenessRule /*type*/) {

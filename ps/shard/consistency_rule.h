@@ -36,7 +36,8 @@ class ConsistencyRule {
             std::int64_t offset);
   // The numbers that determine the clock offset of a joining worker.
   struct Standing {
-    // Under kSsp: the slowest clock of the other awaited workers, if there are any.
+    // The slowest clock of the other awaited workers. Set only under kSsp, and only if there are
+    // other awaited workers.
     std::optional<std::int64_t> slowest;
     std::uint64_t sequence = 0;  // of the worker's own last push that is counted in its clock
   };

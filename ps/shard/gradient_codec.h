@@ -15,7 +15,8 @@ enum class Codec : std::uint8_t { kF32, kBf16, kTopK };
 
 struct CompressionOptions {
   Codec codec = Codec::kF32;
-  // kTopK: the fraction of a bucket's elements that is sent, in (0, 1]; at least one element.
+  // For kTopK: the fraction of a bucket's elements that is sent, in (0, 1]. At least one element is
+  // sent.
   double fraction = 0.01;
 };
 

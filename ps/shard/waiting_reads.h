@@ -48,7 +48,7 @@ class WaitingReads {
   std::uint64_t arrivals_ = 0;
   Reads unchecked_;  // reads that may have become due since they were last checked
   std::map<WorkerId, Reads> by_worker_;  // by worker: reads that wait for a push of this worker
-  // By clock: reads that wait until the slowest worker has reached this clock.
+  // The reads that wait until the slowest worker has reached a clock, by this clock.
   std::map<std::int64_t, Reads> by_clock_;
 };
 

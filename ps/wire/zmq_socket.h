@@ -26,8 +26,8 @@ struct SocketLimits {
   int most_frames = 16;                        // a message with more frames is dropped
   CallerLimits callers;                        // for a listening socket
   // The job's nonce; "" for a job without one. When a connection opens, both ends prove that they
-  // know the nonce (ps/net/greeting.h), in the greetings Hello and DataHello. If this is nullopt,
-  // as in tests of the socket itself, connections open without a proof.
+  // know the nonce (ps/net/greeting.h), in the greetings Hello and DataHello. If `nonce` is
+  // nullopt, as in tests of the socket itself, connections open without a proof.
   std::optional<std::string> nonce;
   // For a listening socket without a nonce: returns whether a message is a greeting of this job. A
   // listening socket keeps connections that have sent a greeting. It closes other connections when

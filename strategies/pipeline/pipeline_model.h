@@ -23,9 +23,10 @@ class TraceThread;
 class PipelineModel final : public Model {
  public:
   // Compiles the stages for training. `arena` and `state` belong to the whole network and are in
-  // host memory. `options` are as for one device, with the batch size of a step. In each step the
-  // model adds the time during which stage i of this process did not compute to idle_seconds[i].
-  // Throws the errors of Backend::compile(). All arguments must outlive the model.
+  // host memory. `options` are the options for the whole network on one device; options.batch_size
+  // is the number of samples of a step. In each step the model adds the time during which stage i
+  // of this process did not compute to idle_seconds[i]. Throws the errors of Backend::compile().
+  // All arguments must outlive the model.
   PipelineModel(std::span<const StageParts> stages, int micro_batches, ThreadTeam& team,
                 ParameterArena& arena, StateBlock& state, const CompileOptions& options,
                 std::span<double> idle_seconds);

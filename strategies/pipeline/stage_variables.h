@@ -17,9 +17,9 @@ namespace syncopate {
 
 class StageVariables final : public VariableStore {
  public:
-  // `own` are the stage's elements in the replica's arena. `links` are the links of this task.
-  // `idle_seconds` is the stage's idle time, which the stage's model increases. All arguments must
-  // outlive the object.
+  // `own` are the stage's elements in the replica's arena. `links` connects this task to the tasks
+  // of the neighbouring stages. `idle_seconds` is the stage's idle time, which the stage's model
+  // increases. All arguments must outlive the object.
   StageVariables(Replica& replica, const StrategyOptions& options, Bucket own,
                  const TaskLinks& links, const double& idle_seconds);
 

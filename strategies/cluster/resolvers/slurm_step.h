@@ -1,5 +1,5 @@
-// Reads and checks Slurm's variables about the step of this task, which is the set of tasks that
-// one srun started: the number of tasks, the node of each task, and the number of this task.
+// Reads and checks Slurm's variables about the step of this task: the number of tasks, the node of
+// each task, and the number of this task. A step is the set of tasks that one srun started.
 // resolve_slurm.cc derives roles from them.
 #pragma once
 
