@@ -15,8 +15,8 @@ struct ServedVariables {
   wire::DeclarationT declaration;
   std::uint64_t fingerprint = 0;
   std::vector<int> job_bucket;  // by bucket of the shard: the bucket of the job
-  // shard_bucket[b] is the number that bucket b of the job has in the shard; -1 if another shard has
-  // this bucket.
+  // shard_bucket[b] is the number that bucket b of the job has in the shard; -1 if another shard
+  // has this bucket.
   std::vector<int> shard_bucket;
   std::shared_ptr<Shard> shard;
 };
