@@ -17,8 +17,9 @@ using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
 // Starts the roles with the commands that `plan` returns, and waits until they have ended. Blocks
 // the signals of stop_signals.h and SIGQUIT during the run and passes them on to the roles. Returns
-// the worst of the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not
-// have started a thread before. Throws FileError if a role cannot be started.
+// the worst exit code (exit_codes.h) of all roles. For a role that was started again, the exit code
+// of the last process counts. The caller must not have started a thread before. Throws FileError if
+// a role cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

@@ -102,9 +102,10 @@ class LaunchedRole {
   // planned.
   const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
-  // Returns the exit code of the role's last incarnation that ended; 1 if a signal ended it.
+  // Returns the exit code of the last process of this role that has ended; 1 if a signal ended the
+  // process.
   int exit_code() const noexcept { return exit_code_; }
-  // Returns the signal that ended the role's last incarnation; 0 if it exited by itself.
+  // Returns the signal that ended the last process of this role; 0 if the process exited by itself.
   int signal() const noexcept { return signal_; }
 
   // Waits until the role's process has ended, and writes the rest of its output.

@@ -30,8 +30,9 @@ class RoleGroup {
   RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
             const LaunchOutput& output, StopSignal& stop);
 
-  // Waits until all roles have ended. Returns the worst exit code (exit_codes.h) of their last
-  // incarnations. There is no deadline, because training may take any time.
+  // Waits until all roles have ended. Returns the worst exit code (exit_codes.h) of all roles. For
+  // a role that was started again, the exit code of the last process counts. There is no deadline,
+  // because training may take any time.
   int run();
   // True if a signal asked the group to stop. Roles that end after the signal do not count as
   // failed.

@@ -95,7 +95,8 @@ class OnnxForms {
   std::int64_t batch_;
 };
 
-// Returns the axis of the ONNX file that is the last axis in memory; nullopt for kPlane.
+// For a value of this form, returns which axis in the ONNX file is the last axis in memory; nullopt
+// for kPlane.
 std::optional<std::int64_t> channel_axis(OnnxForm form);
 // Converts an axis that may be negative, counted from the end, to an index from 0 to rank - 1.
 std::int64_t axis_of(std::int64_t axis, std::size_t rank);

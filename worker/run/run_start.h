@@ -52,7 +52,8 @@ struct RunStart {
   Progress progress;
   std::vector<std::string> notes{};  // for the user, such as "resumed from ... at step 40"
   bool resumed = false;              // whether the run resumes a checkpoint in --checkpoint-dir
-  // Seconds that this process trained before a roll-back of the servers.
+  // Seconds that this process trained before the servers last rolled back to a snapshot; 0 if they
+  // never did.
   double seconds_spent = 0.0;
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
   // In the chief of an asynchronous job: a writer that keeps other runs from writing to the file of

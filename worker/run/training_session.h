@@ -61,16 +61,17 @@ InputMeans input_means(const TrainOptions& options, int sources);
 
 EvaluationOptions evaluation_options(const TrainOptions& options);
 
-// Returns the options of the training loop. After a roll-back of the servers, max_seconds is
-// --max-seconds minus the time that this process has already trained.
+// Returns the options of the training loop. After the servers rolled back to a snapshot,
+// max_seconds is --max-seconds minus the time that this process has already trained.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
 // Trains on the batches that the job leases to this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                           TrainingSession& session, const RunStart& start, const StopPoll& stop);
 
-// Calls the function `work`, which trains from `start`. After each roll-back of the servers it sets
-// `start` to the earlier step and calls `work` again.
+// Calls the function `work`, which trains from `start`. Each time the servers roll back to a
+// snapshot, sets `start` to the position of the snapshot, calls Strategy::begin() and then calls
+// `work` again.
 template <typename Work>
 void train_over_roll_backs(TrainingSession& session, RunStart& start, ProgressDisplay& display,
                            const Work& work) {

@@ -24,8 +24,9 @@ class AssignmentRunner {
     bool ends_training = false;  // an evaluation rule ended training
     std::optional<std::filesystem::path> checkpoint;
     std::optional<std::filesystem::path> best;  // checkpoint of the best evaluation
-    // The evaluation on the watched split, or on the test split for the final snapshot; nullopt if
-    // `stop` returned true or no evaluation is due.
+    // The evaluation on the split that is evaluated during training (DataSplits::watched()), or on
+    // the test split for the final snapshot; nullopt if `stop` returned true or no evaluation is
+    // due.
     std::optional<Evaluation> test;
     // For the final snapshot: the evaluation on the validation split, if there is one.
     std::optional<Evaluation> validation;

@@ -15,9 +15,9 @@
 
 namespace syncopate {
 
-// Writes the events of one writer to event files in a folder. The folder is created with the first
-// event. Each event is written with one system call, so that TensorBoard can show a run while it
-// trains, and a killed run leaves only whole events. One thread only.
+// Writes values and pictures for TensorBoard, as events, to event files in a folder. The folder is
+// created with the first event. Each event is written with one system call, so that TensorBoard can
+// show a run while it trains, and a killed run leaves only whole events. One thread only.
 class EventFile {
  public:
   // has_others: whether other writers may have files in the folder. TensorBoard reads files in the

@@ -33,8 +33,8 @@ struct RecordIndex {
   std::shared_ptr<const void> memory;  // owns the records
 };
 
-// A function that returns the value of a record, which is at least 0, or kDamagedRecord. An
-// exception ends the indexing.
+// A function that returns the number which the index stores for a record, such as the class: a
+// number of at least 0, or kDamagedRecord. An exception ends the indexing.
 using RecordValue = std::function<std::int64_t(const RecordFile& file, const RecordPlace& place,
                                                std::span<const std::byte> bytes)>;
 
