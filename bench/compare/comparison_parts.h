@@ -13,7 +13,7 @@
 
 namespace syncopate::bench {
 
-// The runs on one cluster, and their files.
+// The planned runs of a comparison on one cluster, and their files.
 struct ComparisonPart {
   CompareOptions options;
   std::vector<RunSpec> runs;

@@ -20,8 +20,8 @@ bool has_map(const std::filesystem::path& dir);
 // Returns the names of the clusters of the map in the folder. Throws FileError.
 std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 
-// Returns the step time of the map in the folder; nullopt if there is no map, or if map.json has no
-// step time.
+// Returns the step time (--step-time) with which the map in the folder was made; nullopt if there
+// is no map, or if map.json has no step time.
 std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 
 class MapFile {

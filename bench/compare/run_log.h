@@ -14,7 +14,8 @@
 
 namespace syncopate::bench {
 
-// The log of one run. One thread only.
+// Writes the output of the processes of one run to a log file, and finds failed processes in the
+// output. One thread only.
 class RunLog {
  public:
   // Opens the log file. Throws FileError when it cannot be opened.

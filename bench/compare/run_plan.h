@@ -14,7 +14,7 @@ namespace syncopate::bench {
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
-// Returns the largest number of workers of a variant.
+// Returns the number of workers of the variant with the most workers.
 int most_workers(const CompareOptions& options);
 
 // Returns the number of lanes of every worker: 1 unless the flags for all runs set another number.

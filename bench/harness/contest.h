@@ -35,7 +35,7 @@ struct ContestTask {
 // thread only.
 class Contestant {
  public:
-  // Starts the processes. Throws what the constructor of Peer throws.
+  // Starts the processes of the side. Throws what the constructor of Peer throws.
   explicit Contestant(ContestSide side);
 
   const ContestSide& side() const noexcept { return side_; }

@@ -18,7 +18,7 @@ struct Rounds {
   // The result of measure_core_ring() in each round; empty on a machine with one core.
   std::vector<double> ring_gb_per_s;
 
-  // Returns sides[side] for the rounds that quiet_rounds() (measure.h) returns.
+  // Returns the numbers of one side in the rounds that quiet_rounds() (measure.h) selects.
   std::vector<double> counted(std::size_t side) const;
 };
 
@@ -35,7 +35,8 @@ Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
 // Returns a text on how reliable the numbers are: core placement, foreign load, and the number of
 // rounds that were dropped because of foreign load.
 std::string describe_conditions(const Rounds& rounds);
-// Returns JSON: {"quiet":B, "foreign_load_per_round":[...], "core_ring_gb_per_s_per_round":[...]}.
+// Returns the disturbances of all rounds as JSON: {"quiet":B, "foreign_load_per_round":[...],
+// "core_ring_gb_per_s_per_round":[...]}.
 nlohmann::json conditions_json(const Rounds& rounds);
 
 }  // namespace syncopate::bench

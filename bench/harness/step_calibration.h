@@ -25,7 +25,7 @@ struct Calibration {
 Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_t batch_size,
                            int steps, double seconds = 0.0);
 
-// The numbers of replicas and of rounds in measure_two_replicas().
+// The number of replicas that measure_two_replicas() trains, and the number of its rounds.
 inline constexpr int kCheckedWorkers = 2;
 inline constexpr int kCheckRounds = 5;
 // Trains --strategy mirrored for about two seconds, with kCheckedWorkers replicas of one thread

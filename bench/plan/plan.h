@@ -58,7 +58,7 @@ inline constexpr int kMostTrainedWorkers = 64;
 // size (bench/README.md, All-reduce).
 inline constexpr Link kInsideMachine{.delay_seconds = 1.6e-6, .bytes_per_second = 20e9};
 
-// The result of training under the virtual clock.
+// The time to the target accuracy and the final accuracy of training under the virtual clock.
 struct TargetTime {
   std::optional<double> seconds;  // virtual time to the first evaluation at or above the target
   double accuracy = 0.0;          // accuracy at the end of training

@@ -70,7 +70,7 @@ struct AnswerPage {
   std::vector<Fold> folds;
 };
 
-// Returns the page, which is HTML and also well-formed XML.
+// Returns the HTML of an answer page, which is also well-formed XML.
 std::string answer_page(const AnswerPage& page);
 
 // Returns the text as HTML that has no line break between a number and its unit, or inside

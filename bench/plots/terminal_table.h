@@ -8,7 +8,7 @@
 
 namespace syncopate::bench {
 
-// The number of blanks between two columns.
+// The number of blanks between two columns of a table.
 inline constexpr std::size_t kColumnGap = 2;
 
 // Prints the table in aligned columns. A long name is broken into several lines, and the notes of a

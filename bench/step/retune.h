@@ -16,8 +16,9 @@ namespace syncopate::bench {
 // 3x3, stride 1, padding 1 and square maps. Their batch size ConvProblem::n is 0.
 std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs);
 
-// Returns a heading line and the rows of the table as C++ text, such as "{32, 32, 16, kWinograd,
-// kDirect, kWinograd},". A shape is left out if direct convolution is the fastest in every pass.
+// Returns the rows of the table in algorithm_table.cc as C++ text, below a heading line. A row is
+// such as "{32, 32, 16, kWinograd, kDirect, kWinograd},". A shape is left out if direct convolution
+// is the fastest in every pass.
 std::string format_rows(const std::vector<AlgorithmRow>& rows);
 
 // Measures the convolutions of the graphs, prints the measurements and replaces `file` atomically.

@@ -84,7 +84,7 @@ class JobLines {
   WorkerAccount all_at_line_;  // sum over all workers when the last line was written
 };
 
-// Returns the sum of the accounts of all workers.
+// Returns the sums of the steps and times in the accounts of all workers.
 WorkerAccount sum_of(std::span<const WorkerAccount> workers);
 
 // The result of a virtual job.

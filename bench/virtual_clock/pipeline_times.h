@@ -24,7 +24,8 @@ struct PipelineLoad {
   int stages() const noexcept { return static_cast<int>(work.size()); }
 };
 
-// Returns the load of these stages. samples: the number of samples in a micro-batch.
+// Returns the work and the messages of a step of the pipeline with these stages. samples: the
+// number of samples in a micro-batch.
 PipelineLoad load_of(std::span<const Stage> stages, int micro_batches, std::int64_t samples);
 
 // Returns the time at which all stages have ended a step. begin[s]: when stage s begins.

@@ -44,7 +44,8 @@ struct VirtualPlan {
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
   const Dataset* final_test = nullptr;  // TrainingRun::final_test
-  // For a pipeline: the load of its stages; `workers` is then 1.
+  // For a pipeline: the work and the messages of its stages in a step; `workers` is then 1. Empty
+  // for other strategies.
   std::optional<PipelineLoad> pipeline;
   ps::Placement placement;  // of the variables, on at least one server
 
@@ -53,7 +54,8 @@ struct VirtualPlan {
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
-  // Returns the format of the values with which workers compute.
+  // Returns the format (f32 or a compressed one) of the values that workers receive and compute
+  // with.
   ps::ValuesFormat values_format() const noexcept {
     return ps::values_format(strategy.parameter_server.compression);
   }

@@ -14,7 +14,8 @@ struct SourceLocation {
   const char* file;
   int line;
 
-  // Used as a default argument, current() names the line of the caller.
+  // Returns the place of the call. As the value of a default argument, this is the line of the
+  // caller of the function with this argument.
   static constexpr SourceLocation current(const char* file = __builtin_FILE(),
                                           int line = __builtin_LINE()) noexcept {
     return {file, line};

@@ -18,7 +18,7 @@ double parse_seconds(const std::string& text, const std::string& flag);
 // bytes per second. Throws UsageError naming `flag`.
 double parse_rate(const std::string& text, const std::string& flag);
 
-// The values of named fields, by name.
+// The fields of a list such as "worker=2,at=30s": the value of each field by its name.
 using Fields = std::map<std::string, std::string, std::less<>>;
 
 // Parses a list of named fields, such as "worker=2,at=30s". Returns an empty map for "". Returns

@@ -271,7 +271,7 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<State> state;
 
-  // Returns the nodes that are inputs, in the order of Batch::inputs.
+  // Returns the input nodes of the network, in the order of Batch::inputs.
   std::vector<NodeId> inputs() const;
   std::size_t num_inputs() const noexcept;
   // Returns whether training needs Batch::keys: true if there is a dropout.

@@ -20,7 +20,7 @@ std::optional<Fact> map_warning(const StrategyMap& map);
 // If no cluster has an answer, returns a sentence that says what the user can do next to get an
 // answer; otherwise "".
 std::string map_next(const StrategyMap& map);
-// Returns one sentence that says which variants ended less accurate.
+// Returns one sentence that says which variants ended less accurate than the most accurate variant.
 std::string map_accuracy(const StrategyMap& map);
 
 // The two lines above the column of a cluster in the map, such as "Slow worker" and "one of 8, 4x

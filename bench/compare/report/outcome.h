@@ -86,7 +86,7 @@ struct RowOutcome {
   std::optional<TimeRatio> over_best{};  // the ratio with its interval; nullopt for the soonest row
 };
 
-// A comparison with its answer.
+// A comparison with its answer and the result of each row.
 struct Outcome {
   std::string cluster;  // in a map: the name of the cluster; otherwise ""
   Comparison comparison;
@@ -101,7 +101,8 @@ struct Outcome {
 // time come last, in the order of the command line.
 std::vector<std::size_t> sorted_rows(const Outcome& outcome);
 
-// Computes the outcome of a comparison.
+// Computes the answer of a comparison and the result of each row. cluster: the name of the cluster
+// in a map of strategies; otherwise "".
 Outcome outcome_of(std::string cluster, Comparison comparison);
 
 }  // namespace syncopate::bench

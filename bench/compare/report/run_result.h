@@ -14,7 +14,7 @@
 
 namespace syncopate::bench {
 
-// An evaluation on the watched split.
+// An evaluation on the split that is evaluated during training (Comparison::watched_split()).
 struct CurvePoint {
   std::int64_t step = 0;
   std::int64_t samples = 0;  // samples trained before the evaluation

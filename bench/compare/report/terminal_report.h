@@ -15,7 +15,7 @@ void print_facts(std::ostream& out, const std::vector<Fact>& facts);
 // what to do next. These are at most 180 words if there are four rows.
 void print_outcome(std::ostream& out, const Outcome& outcome);
 
-// Prints all numbers, all tests and all facts.
+// Prints all numbers of the comparison, the tests of all differences between rows, and all facts.
 void print_explanation(std::ostream& out, const Outcome& outcome);
 
 }  // namespace syncopate::bench

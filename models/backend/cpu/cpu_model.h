@@ -27,7 +27,7 @@ class CpuModel final : public Model {
   Tensor input_gradient() const override;
 
  private:
-  // The programs of all lanes for batches of n samples.
+  // The programs of all lanes (the groups of the graph with their memory) for batches of n samples.
   struct Plan {
     std::int64_t n = 0;
     int active_lanes = 0;  // lanes 0 to active_lanes - 1 have samples

@@ -25,7 +25,8 @@ struct JoinedGroups {
       std::copy_n(weight + row * channels, channels, joined + place_of(row));
     }
   }
-  // Copies the elements of `weight` back from `joined`.
+  // Copies the elements of `weight` from their places in the joined weight `joined`; the inverse of
+  // join().
   void separate(const float* joined, float* weight) const {
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(joined + place_of(row), channels, weight + row * channels);

@@ -30,7 +30,7 @@ class LanePool {
   ThreadTeam team_;
 };
 
-// The elements [begin, end) that belong to one lane.
+// The elements [begin, end) of an array that belong to one lane.
 struct Share {
   std::int64_t begin = 0;
   std::int64_t end = 0;

@@ -13,7 +13,8 @@
 
 namespace syncopate::cuda {
 
-// T: the type of activations.
+// The base class of the groups of convolutions; the derived class plans the passes of its
+// convolution. T: the type of activations.
 template <typename T>
 class ConvolutionGroup : public PlainGroup {
  public:
@@ -36,7 +37,8 @@ class ConvolutionGroup : public PlainGroup {
  protected:
   static constexpr bool kIsF32 = std::is_same_v<T, float>;
 
-  // shape: the convolution that the library computes with the layer's weights (conv_shape.h).
+  // Makes the group; the derived class then plans the passes. shape: the convolution that the
+  // library computes with the layer's weights (conv_shape.h).
   ConvolutionGroup(const GroupContext& context, const FusedGroup& group, const ConvShape& shape,
                    bool has_bias)
       : PlainGroup(context, group), shape_(shape), has_bias_(has_bias) {}

@@ -12,8 +12,9 @@
 
 namespace syncopate::cuda {
 
-// The contents of a plan file. Used by one thread only; several caches in several processes may
-// share one file. Keys and engines are texts of one line without tabs.
+// Reads and writes a plan file, which holds the fastest engine of each operation. Used by one
+// thread only; several caches in several processes may share one file. Keys and engines are texts
+// of one line without tabs.
 class PlanCache {
  public:
   // Reads the plan file if there is one. If the file is damaged or has another version, a warning

@@ -64,7 +64,8 @@ struct BorderShape {
   int y_height = 0, y_width = 0;
   int top = 0, left = 0;
 };
-// Writes y: the pixels of x, and zeros elsewhere.
+// Adds zeros around a map, or takes a part of it: writes the pixels of x to their places in y, and
+// zeros elsewhere.
 template <typename T>
 void with_border(const BorderShape& shape, const T* x, T* y, cudaStream_t stream);
 
