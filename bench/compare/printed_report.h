@@ -9,7 +9,8 @@
 
 namespace syncopate::bench {
 
-// Writes the files of the report: verdict, page, figures and data. Throws FileError.
+// Writes the files of a report: the verdict in comparison.json, the page, the figures and the data.
+// Throws FileError.
 void write_report_files(const std::filesystem::path& dir, const Comparison& comparison);
 
 // Writes the files of the report, and prints the answer and the path of the page to `out`.

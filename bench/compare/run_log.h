@@ -18,11 +18,11 @@ namespace syncopate::bench {
 // output. One thread only.
 class RunLog {
  public:
-  // Opens the log file. Throws FileError when it cannot be opened.
+  // Opens the log file for the output of one run. Throws FileError when it cannot be opened.
   explicit RunLog(const std::filesystem::path& path);
 
-  // Reads from `descriptor`, which is standard output (stream 0) or standard error (stream 1) of
-  // the run. Returns false at the end of the stream.
+  // Reads output of the run from `descriptor` and writes it to the log. stream: 0 for standard
+  // output, 1 for standard error. Returns false at the end of the stream.
   bool read_from(std::size_t stream, int descriptor);
 
   // Returns whether the run failed only because of the wanted kills: `launch` reported failed

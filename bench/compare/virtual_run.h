@@ -16,10 +16,10 @@
 namespace syncopate::bench {
 
 // Trains a run, writes its lines to `metrics` and returns the last line, the summary. Each element
-// of `others` is another cluster; the lines of the same run on that cluster are written to the
-// metrics of the element. progress: called with the fraction of the run that is done; if it throws,
-// the run ends with this exception. Throws UsageError for contradictory options, and what training
-// throws.
+// of `others` describes another cluster: the lines that the same run writes on this cluster are
+// written to the element's metrics. progress: called with the fraction of the run that is done; if
+// it throws, the run ends with this exception. Throws UsageError for contradictory options, and
+// what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);

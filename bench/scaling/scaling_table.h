@@ -52,7 +52,8 @@ double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingR
 // Returns the seconds that a row needs for one pass over the data.
 double seconds_per_pass(const ScalingTable& table, const ScalingRow& row);
 
-// Returns the name of a row, such as "2 replicas x 1 thread".
+// Returns the combination of replicas and threads of a row as text, such as "2 replicas x 1
+// thread".
 std::string combination_text(const ScalingRow& row);
 // Returns a sentence about the row with the most samples per second, such as "mirrored, 2 replicas
 // x 1 thread: 1.8 times ...".

@@ -54,8 +54,7 @@ struct VirtualPlan {
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
-  // Returns the format (f32 or a compressed one) of the values that workers receive and compute
-  // with.
+  // Returns the format, f32 or bf16, of the values that workers receive and compute with.
   ps::ValuesFormat values_format() const noexcept {
     return ps::values_format(strategy.parameter_server.compression);
   }

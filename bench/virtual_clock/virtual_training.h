@@ -32,9 +32,9 @@ struct OtherTimes {
   const FaultInjection& faults;
   MetricsWriter& metrics;
 };
-// Trains as train_virtually() does. For each element of `others`, also writes the lines of the same
-// run on that cluster to the metrics of the element. The run must be synchronous without backup
-// workers, so that its weights are equal on all clusters.
+// Trains as train_virtually() does. Each element of `others` describes another cluster: the lines
+// that the same run writes on this cluster are written to the element's metrics. The run must be
+// synchronous without backup workers, so that its weights are equal on all clusters.
 Summary train_in_clusters(const VirtualRun& run, MetricsWriter& metrics,
                           std::span<const OtherTimes> others,
                           const std::function<void(double fraction)>& progress);

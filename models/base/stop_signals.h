@@ -11,8 +11,8 @@ struct NamedSignal {
   int number;
   std::string_view name;
 };
-// Batch systems announce the end of a job by SIGUSR1 or SIGUSR2, and the end of its CPU time by
-// SIGXCPU.
+// The signals that ask a task to stop. Batch systems announce the end of a job by SIGUSR1 or
+// SIGUSR2, and the end of the job's CPU time by SIGXCPU.
 inline constexpr std::array kStopSignals = {
     NamedSignal{SIGINT, "SIGINT"},   NamedSignal{SIGTERM, "SIGTERM"},
     NamedSignal{SIGUSR1, "SIGUSR1"}, NamedSignal{SIGUSR2, "SIGUSR2"},

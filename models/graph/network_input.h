@@ -23,7 +23,7 @@ struct NetworkInput {
   DType target_dtype = DType::kI32;  // kF32 for numbers
   bool takes_image_size = false;     // samples are pictures, and --image-size resizes them
 
-  // Returns the shape that the output of the network must have.
+  // Returns the shape that the output of a network must have to fit these data.
   Shape logits_shape() const;
   // Returns the loss of networks that do not choose a loss: softmax cross-entropy for classes, the
   // mean squared error for numbers.

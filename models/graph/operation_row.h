@@ -133,7 +133,7 @@ struct OperationRow {
   std::string_view shown_noun() const { return noun.empty() ? name : noun; }
 };
 
-// Returns the rows in the order of the help. The losses come last.
+// Returns the rows of all operations, in the order of `network --help`. The losses come last.
 const std::vector<OperationRow>& operation_rows();
 const OperationRow& row_of(const Operation& operation);
 

@@ -110,7 +110,8 @@ struct BatchNormSums {
   // Throws PeerError.
   std::span<const double> total(LanePool& lanes, int lane);
 
-  // The number of doubles of a lane: 2 * channels sums, then the number of values per channel.
+  // The number of doubles that each lane has in `slots`: 2 * channels sums, then the number of
+  // values per channel.
   std::int64_t width;
   std::vector<double> slots;
   std::vector<double> totals;

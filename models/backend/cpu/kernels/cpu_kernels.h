@@ -161,7 +161,7 @@ struct CpuKernels {
   // `factors` is C, or C rounded up to whole blocks.
   void (*multiply_channels)(const float* x, const float* factor, float* y, BlockedShape shape,
                             std::int64_t factors);
-  // Computes the gradient of the factors: the sum of dy * x over the pixels.
+  // Computes the gradient of the factors of multiply_channels: the sum of dy * x over the pixels.
   void (*multiply_channels_gradient)(const float* dy, const float* x, float* dfactor,
                                      BlockedShape shape, std::int64_t factors);
 

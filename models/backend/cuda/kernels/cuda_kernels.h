@@ -263,9 +263,9 @@ template <typename T>
 void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int channels,
                            cudaStream_t stream);
 
-// The shape of ResNet's shortcut A (ShortcutOp), from x [n, height, width, channels] to y [n,
-// ceil(height / stride), ceil(width / stride), out_channels]. The shortcut takes every stride-th
-// pixel and appends channels of zeros.
+// The shape of ResNet's shortcut without parameters (ShortcutOp), from x [n, height, width,
+// channels] to y [n, ceil(height / stride), ceil(width / stride), out_channels]. The shortcut takes
+// every stride-th pixel and appends channels of zeros.
 struct ShortcutShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;
