@@ -59,10 +59,11 @@ JobCase::JobCase(wire::DeclarationT declares, int num_servers, bool writes_snaps
       coordinator(std::make_unique<Coordinator>(CoordinatorOptions{
           .nonce = "n", .servers = num_servers, .writes_snapshots = writes_snapshots})) {}
 
-wire::HelloT JobCase::worker_hello(int index) const {
+wire::HelloT JobCase::worker_hello(int index, std::uint32_t incarnation) const {
   wire::HelloT hello;
   hello.role = 0;
   hello.index = index;
+  hello.incarnation = incarnation;
   hello.world_size = declaration.workers;
   hello.num_servers = servers;
   hello.host = "h";
@@ -71,10 +72,11 @@ wire::HelloT JobCase::worker_hello(int index) const {
   return hello;
 }
 
-wire::HelloT JobCase::server_hello(int index) const {
+wire::HelloT JobCase::server_hello(int index, std::uint32_t incarnation) const {
   wire::HelloT hello;
   hello.role = 1;
   hello.index = index;
+  hello.incarnation = incarnation;
   hello.world_size = declaration.workers;
   hello.num_servers = servers;
   hello.server = std::make_unique<wire::ServerAddressT>();
@@ -176,6 +178,16 @@ void JobCase::copy_all() {
   }
 }
 
+void JobCase::freeze_and_copy(const std::vector<WorkerClock>& entries) {
+  freeze_all(entries);
+  copy_all();
+}
+
+void JobCase::request_snapshot() {
+  coordinator->request_snapshot();
+  collect();
+}
+
 std::uint64_t JobCase::roll_back(int index) {
   const auto back = take<wire::RollBackT>(server(index));
   if (!back) {
@@ -187,17 +199,14 @@ std::uint64_t JobCase::roll_back(int index) {
 }
 
 std::uint64_t JobCase::make_snapshot(const std::vector<WorkerClock>& entries) {
-  coordinator->request_snapshot();
-  collect();
+  request_snapshot();
   const std::uint64_t snapshot = received[server(0)].back().body.AsFreeze()->snapshot;
-  freeze_all(entries);
-  copy_all();
+  freeze_and_copy(entries);
   return snapshot;
 }
 
 std::vector<std::byte> JobCase::save(const std::vector<WorkerClock>& entries) {
-  coordinator->request_snapshot();
-  collect();
+  request_snapshot();
   const std::uint64_t snapshot = received[server(0)].back().body.AsFreeze()->snapshot;
   freeze_all(entries);
   return coordinator->save(snapshot).value();

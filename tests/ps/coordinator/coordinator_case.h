@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ps/coordinator/coordinator.h"
@@ -29,8 +30,8 @@ class JobCase {
   explicit JobCase(wire::DeclarationT declares = make_declaration(), int num_servers = 1,
                    bool writes_snapshots = false);
 
-  wire::HelloT worker_hello(int index) const;
-  wire::HelloT server_hello(int index) const;
+  wire::HelloT worker_hello(int index, std::uint32_t incarnation = 0) const;
+  wire::HelloT server_hello(int index, std::uint32_t incarnation = 0) const;
   // Sends a Hello. Returns the line of the refusal, or "" if the task was registered.
   std::string send_hello(const wire::HelloT& hello);
   template <typename BodyT>
@@ -71,6 +72,8 @@ class JobCase {
   // SnapshotDone.
   void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
+  void freeze_and_copy(const std::vector<WorkerClock>& entries);
+  void request_snapshot();
   // Answers, as the server, the RollBack that it was sent; returns the number of the snapshot.
   std::uint64_t roll_back(int index);
   // Requests a snapshot and plays the servers' part; returns its number.
@@ -86,6 +89,16 @@ class JobCase {
   std::unique_ptr<Coordinator> coordinator;
   std::map<TaskId, std::deque<wire::MessageT>> received;
   std::map<TaskId, std::uint32_t> server_0_incarnation;  // incarnation in the last RollBack
+};
+
+// A JobCase whose training has begun.
+class StartedJob : public JobCase {
+ public:
+  explicit StartedJob(wire::DeclarationT declares = make_declaration(), int num_servers = 1,
+                      bool writes_snapshots = false)
+      : JobCase(std::move(declares), num_servers, writes_snapshots) {
+    start();
+  }
 };
 
 // Answers, as worker `index`, that it has evaluated or written `snapshot`.

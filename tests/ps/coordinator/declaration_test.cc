@@ -169,8 +169,7 @@ TEST(Declaration, IsComparedIfItsFingerprintDiffers) {
 
 // A process with other flags must not end the worker whose index it was given by mistake.
 TEST(Declaration, OfALateWorkerIsRequestedBeforeItReplacesAnother) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   const SampleRange batch = job.lease(1);
   wire::HelloT hello = short_hello(job, 1, 5);
   const Coordinator::HelloAnswer answered = job.coordinator->on_hello(hello);

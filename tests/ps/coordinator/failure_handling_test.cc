@@ -29,8 +29,7 @@ TEST(AWorkerLostBeforeAllHaveRegistered, EndsTheJobIfItWillNotReturn) {
 }
 
 TEST(ALostWorker, IsReportedToTheServersAndTheJobContinues) {
-  JobCase job(make_declaration(), 2);
-  job.start();
+  StartedJob job(make_declaration(), 2);
   job.lose(worker(0));
   for (int s = 0; s < 2; ++s) {
     const auto left = job.take<wire::WorkerLeftT>(server(s));
@@ -44,8 +43,7 @@ TEST(ALostWorker, IsReportedToTheServersAndTheJobContinues) {
 }
 
 TEST(ALostWorker, IsMissingIfItWasTheLastOne) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   job.lose(worker(0));
   job.lose(worker(1), "ended by signal 9");
   EXPECT_EQ(job.coordinator->live_workers(), 0);
@@ -79,8 +77,7 @@ TEST(ALostWorker, DoesNotDelayTheStartOnceItWasAdmitted) {
 }
 
 TEST(AFailingWorker, IsRemovedLikeALostOne) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   const SampleRange batch = job.lease(0);
   fail(job, 0, "the disk is full");
   EXPECT_FALSE(job.coordinator->is_over());
@@ -88,8 +85,7 @@ TEST(AFailingWorker, IsRemovedLikeALostOne) {
 }
 
 TEST(AFailingWorker, EndsTheJobWithItsReasonIfAllHaveFailed) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   fail(job, 0, "the disk is full");
   fail(job, 1, "the loss is nan");
   EXPECT_EQ(job.coordinator->failure(), "worker 1 (host h, pid 7) failed: the loss is nan");
@@ -97,8 +93,7 @@ TEST(AFailingWorker, EndsTheJobWithItsReasonIfAllHaveFailed) {
 }
 
 TEST(AFailingWorker, EndsTheJobIfTheOthersWouldFailAlike) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   fail(job, 1, "a.png: no picture", true);
   EXPECT_EQ(job.coordinator->failure(), "worker 1 (host h, pid 7) failed: a.png: no picture");
 }
@@ -112,8 +107,7 @@ TEST(AFailingWorker, EndsTheJobBeforeItHasStarted) {
 }
 
 TEST(ALostServer, IsMarkedInTheRosterAndMissing) {
-  JobCase job(make_declaration(), 2);
-  job.start();
+  StartedJob job(make_declaration(), 2);
   job.lose(server(1));
   const auto roster = job.take<wire::RosterT>(worker(1));
   ASSERT_TRUE(roster);
@@ -125,13 +119,11 @@ TEST(ALostServer, IsMarkedInTheRosterAndMissing) {
 }
 
 TEST(AServerThatReconnects, KeepsItsValues) {
-  JobCase job(make_declaration(), 2);
-  job.start();
+  StartedJob job(make_declaration(), 2);
   job.lose(worker(0));
   job.lose(server(1));
   job.clear_messages();
-  wire::HelloT hello = job.server_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.server_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 1U);
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(1))->worker, 0);
@@ -142,11 +134,9 @@ TEST(AServerThatReconnects, KeepsItsValues) {
 TEST(AWorkerLostAfterTheFinalSnapshot, DoesNotKeepOthersFromLeaving) {
   wire::DeclarationT declaration = make_declaration();
   declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 6}});
   wire::AssignmentDoneT done;
   done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send(worker(0), done);
@@ -160,12 +150,10 @@ TEST(AWorkerLostAfterTheFinalSnapshot, DoesNotKeepOthersFromLeaving) {
 TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
   wire::DeclarationT declaration = make_declaration();
   declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   job.lose(worker(1));
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 6}});
   wire::AssignmentDoneT done;
   done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send_hello(job.worker_hello(1));  // worker 1 is admitted and connects to the shards

@@ -9,11 +9,9 @@ namespace {
 TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
   wire::DeclarationT declaration = with_checkpoints(0);
   declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 6}});
   const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->is_final);
@@ -35,13 +33,11 @@ TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
 TEST(FinalSnapshot, EndsTheJobAlthoughAWorkerIsJoining) {
   wire::DeclarationT declaration = make_declaration();
   declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   job.lose(worker(1));
   job.send_hello(job.worker_hello(1));
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 6}});
   const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   finish_assignment(job, 0, assignment->snapshot);
@@ -53,16 +49,14 @@ TEST(FinalSnapshot, EndsTheJobAlthoughAWorkerIsJoining) {
 }
 
 TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
-  JobCase job(with_checkpoints(0));
-  job.start();
+  StartedJob job(with_checkpoints(0));
   const SampleRange batch = job.lease(0);
   wire::StopRequestT stop;
   stop.kind = 1;
   job.send(worker(1), stop);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   job.trained(0, 1, batch);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 1}});
   const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->is_final);

@@ -28,8 +28,7 @@ wire::DeclarationT steps(std::int64_t count, Consistency consistency = Consisten
 }
 
 TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   job.train(1, 1);
   ask(job, 0, 3);
   const auto leases = job.take<wire::LeasesT>(worker(0));
@@ -44,8 +43,7 @@ TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
 }
 
 TEST(LeaseQueue, CountsTheBadSamplesOfEachEpochOverAllWorkers) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   for (const int index : {0, 1}) {
     wire::PushT push = make_push(1, job.lease(index));
     push.num_bad = 2 + index;
@@ -56,8 +54,7 @@ TEST(LeaseQueue, CountsTheBadSamplesOfEachEpochOverAllWorkers) {
 }
 
 TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
-  JobCase job(steps(6), 2);
-  job.start();
+  StartedJob job(steps(6), 2);
   const auto departed = [&](int from, int index, std::uint32_t incarnation,
                             std::uint64_t sequence) {
     wire::WorkerLeftT left;
@@ -78,8 +75,7 @@ TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
   departed(1, 1, 2, 0);
   departed(1, 1, 1, 2);  // of the first incarnation
   for (std::uint64_t step = 1; step <= 5; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 5}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 5}});
   EXPECT_EQ(job.take<wire::AssignmentT>(worker(0))->repeated_batches, 1);
 }
 
@@ -96,8 +92,7 @@ TEST(LeaseQueue, CountsEarlierStepsTowardsTheTotal) {
 }
 
 TEST(LeaseQueue, KeepsARequestUntilABatchIsGivenBack) {
-  JobCase job(steps(1));
-  job.start();
+  StartedJob job(steps(1));
   const SampleRange only = job.lease(0);
   ask(job, 1, 1);
   EXPECT_FALSE(job.take<wire::LeasesT>(worker(1)));
@@ -106,16 +101,14 @@ TEST(LeaseQueue, KeepsARequestUntilABatchIsGivenBack) {
 }
 
 TEST(LeaseQueue, GrantsTheBatchOfADroppedPushAgain) {
-  JobCase job(steps(1));
-  job.start();
+  StartedJob job(steps(1));
   const SampleRange only = job.lease(0);
   job.dropped(0, 1, only);
   EXPECT_EQ(job.lease(1), only);
 }
 
 TEST(LeaseQueue, EndsAllRequestsWhenAllBatchesAreTrained) {
-  JobCase job(steps(1));
-  job.start();
+  StartedJob job(steps(1));
   ask(job, 1, 1);
   const auto leases = job.take<wire::LeasesT>(worker(1));
   ask(job, 0, 2);
@@ -148,8 +141,7 @@ TEST(LeaseQueue, GrantsEarlyRequestsAtTheStart) {
 }
 
 TEST(LeaseQueue, IgnoresPushesOfALostIncarnation) {
-  JobCase job(steps(1));
-  job.start();
+  StartedJob job(steps(1));
   const SampleRange only = job.lease(1);
   job.lose(worker(1));
   job.trained(1, 1, only);
@@ -158,8 +150,7 @@ TEST(LeaseQueue, IgnoresPushesOfALostIncarnation) {
 }
 
 TEST(LeaseQueue, ReportsIdleWorkersToServersThatWouldWaitForThem) {
-  JobCase job(steps(2, Consistency::kSsp));
-  job.start();
+  StartedJob job(steps(2, Consistency::kSsp));
   job.train(1, 1);
   const SampleRange last = job.lease(0);
   EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
@@ -182,14 +173,12 @@ TEST(LeaseQueue, ReportsIdleWorkersToServersThatWouldWaitForThem) {
 }
 
 TEST(LeaseQueue, ReportsIdleWorkersAgainToAServerThatReconnects) {
-  JobCase job(steps(2, Consistency::kSsp), 2);
-  job.start();
+  StartedJob job(steps(2, Consistency::kSsp), 2);
   job.train(1, 1);
   job.lease(0);
   ask(job, 1, 1);
   EXPECT_TRUE(job.take<wire::RestingT>(server(1)));
-  wire::HelloT hello = job.server_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.server_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   const auto resting = job.take<wire::RestingT>(server(1));
   ASSERT_TRUE(resting);
@@ -198,12 +187,10 @@ TEST(LeaseQueue, ReportsIdleWorkersAgainToAServerThatReconnects) {
 }
 
 TEST(LeaseQueue, KeepsTheBatchesOfAWorkerThatReconnects) {
-  JobCase job(steps(2));
-  job.start();
+  StartedJob job(steps(2));
   const SampleRange has = job.lease(1);
   const SampleRange lost = job.lease(1);
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(1, 1);
   hello.held.emplace_back(has.epoch, has.begin, has.end);
   EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_EQ(job.lease(0), lost);
@@ -214,8 +201,7 @@ TEST(LeaseQueue, KeepsTheBatchesOfAWorkerThatReconnects) {
 }
 
 TEST(LeaseQueue, LimitsTheBatchesOfOneRequest) {
-  JobCase job(steps(5000));
-  job.start();
+  StartedJob job(steps(5000));
   ask(job, 0, std::numeric_limits<int>::max());
   EXPECT_EQ(job.take<wire::LeasesT>(worker(0))->ranges.size(), 1024U);
 }
@@ -231,16 +217,14 @@ TEST(LeaseQueue, FailsForANumberOfStepsThatOverflows) {
 }
 
 TEST(LeaseQueue, DoesNotReportIdleWorkersUnderAsync) {
-  JobCase job(steps(1));
-  job.start();
+  StartedJob job(steps(1));
   job.lease(0);
   ask(job, 1, 1);
   EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
 }
 
 TEST(LeaseQueue, ReportsWorkersOfAStoppingJobAsIdle) {
-  JobCase job(steps(9, Consistency::kSsp));
-  job.start();
+  StartedJob job(steps(9, Consistency::kSsp));
   job.lease(0);
   job.send(worker(1), wire::StopRequestT{});
   ask(job, 1, 1);
@@ -256,8 +240,7 @@ std::pair<double, double> cost_of_batches(int workers, Consistency consistency) 
   declaration.workers = workers;
   declaration.dataset_size = 1 << 20;
   declaration.batch_size = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   const auto request = [&](int w) {
     wire::LeaseRequestT one;
     one.count = 1;

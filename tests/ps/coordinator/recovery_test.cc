@@ -8,8 +8,7 @@ namespace syncopate::ps {
 namespace {
 
 TEST(ARestartedServer, RollsBackAloneUnderAsync) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   job.train(0, 1);
   const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
   const std::uint64_t second = job.make_snapshot({{0, 1, 1}});
@@ -31,8 +30,7 @@ TEST(ARestartedServer, RollsBackAloneUnderAsync) {
 
 TEST(ARestartedServer, LearnsHowManyStepsItsSnapshotLacksAndWhetherTheyAreTrainedAgain) {
   for (const Consistency consistency : {Consistency::kAsync, Consistency::kSsp}) {
-    JobCase job(make_declaration(consistency), 2, true);
-    job.start();
+    StartedJob job(make_declaration(consistency), 2, true);
     job.train(0, 1);
     const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
     job.train(0, 2);
@@ -47,8 +45,7 @@ TEST(ARestartedServer, LearnsHowManyStepsItsSnapshotLacksAndWhetherTheyAreTraine
     EXPECT_EQ(back->steps, 3);
     EXPECT_EQ(back->redone, consistency == Consistency::kSsp);
 
-    JobCase other(make_declaration(consistency), 2, true);
-    other.start();
+    StartedJob other(make_declaration(consistency), 2, true);
     other.train(0, 1);
     other.make_snapshot({{0, 1, 1}});
     other.lose(server(1));
@@ -62,8 +59,7 @@ TEST(ARestartedServer, LearnsHowManyStepsItsSnapshotLacksAndWhetherTheyAreTraine
 
 TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
   for (const bool keeps_snapshots : {true, false}) {
-    JobCase job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);
-    job.start();
+    StartedJob job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);
     job.lose(server(1));
     job.restart_server(1, {});
     const std::string line = *job.coordinator->failure();
@@ -74,8 +70,7 @@ TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
 }
 
 TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.restart_server(1, {snapshot, snapshot + 7});
   EXPECT_EQ(job.roll_back(1), snapshot);
@@ -84,11 +79,9 @@ TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
 // The server is killed after it has written the snapshot file and before it reports the file, and
 // restarts before its timeout passes.
 TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   const std::uint64_t before = job.make_snapshot({});
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   job.freeze_all({});
   const std::uint64_t snapshot = job.take<wire::SnapshotT>(server(1))->snapshot;
   job.clear_messages();
@@ -98,8 +91,7 @@ TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
 }
 
 TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   job.train(0, 1);
   const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
   job.train(1, 1);
@@ -135,8 +127,7 @@ std::uint64_t find_damaged(JobCase& job, int index) {
 }
 
 TEST(ARestartedServer, RollsBackToAnOlderFileIfTheNewestIsDamaged) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   const std::uint64_t first = job.make_snapshot({});
   const std::uint64_t second = job.make_snapshot({});
   job.lose(server(1));
@@ -151,8 +142,7 @@ TEST(ARestartedServer, RollsBackToAnOlderFileIfTheNewestIsDamaged) {
 
 TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
   for (const bool is_found_first : {true, false}) {
-    JobCase job(make_declaration(Consistency::kSsp), 2, true);
-    job.start();
+    StartedJob job(make_declaration(Consistency::kSsp), 2, true);
     job.train(0, 1);
     const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
     job.train(1, 1);
@@ -178,8 +168,7 @@ TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
 }
 
 TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {snapshot});
@@ -189,8 +178,7 @@ TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
 }
 
 TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(worker(1));
   job.send_hello(job.worker_hello(1));
@@ -208,8 +196,7 @@ TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
 }
 
 TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {snapshot});
@@ -217,8 +204,7 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   job.roll_back(1);
   job.send_ready(0);
   job.clear_messages();  // worker 1 does not receive the messages
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   // A worker that reconnects gets RollBack first: it must drop its void requests before it connects
   // to the restarted servers.
@@ -233,15 +219,13 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
 // The worker would send its unanswered push, which the roll-back voids, to the server that has gone
 // back already.
 TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {snapshot});
   EXPECT_EQ(job.roll_back(0), snapshot);
   job.clear_messages();
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
@@ -249,8 +233,7 @@ TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
 }
 
 TEST(ARestartedServer, VoidsEarlierTexts) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   const auto send = [&](int w, std::uint8_t text) {
     wire::ExchangeT exchange;
@@ -277,8 +260,7 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
 }
 
 TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {snapshot});
@@ -300,8 +282,7 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
 }
 
 TEST(ARestartedServer, VoidsEarlierPushes) {
-  JobCase job(make_declaration(Consistency::kSsp), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kSsp), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   const SampleRange batch = job.lease(0);
   job.lose(server(1));

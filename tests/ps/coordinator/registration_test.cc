@@ -122,8 +122,7 @@ TEST(Registration, RefusesAWorkerThatDoesNotFitAfterTheStart) {
 }
 
 TEST(Registration, AdmitsARestartedWorkerAsANewIncarnation) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   job.lose(worker(1));
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->incarnation, 1U);
   EXPECT_EQ(job.send_hello(job.worker_hello(1)), "");
@@ -136,8 +135,7 @@ TEST(Registration, AdmitsARestartedWorkerAsANewIncarnation) {
 }
 
 TEST(Registration, TreatsASecondHelloAsTheLossOfTheFirstIncarnation) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   const SampleRange batch = job.lease(1);
   EXPECT_EQ(job.send_hello(job.worker_hello(1)), "");
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->worker, 1);
@@ -145,10 +143,8 @@ TEST(Registration, TreatsASecondHelloAsTheLossOfTheFirstIncarnation) {
 }
 
 TEST(Registration, AdmitsAReconnectingWorkerWithoutWaitingForReady) {
-  JobCase job;
-  job.start();
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  StartedJob job;
+  wire::HelloT hello = job.worker_hello(1, 1);
   hello.sequence = 3;
   hello.call = 2;
   EXPECT_EQ(job.send_hello(hello), "");
@@ -163,11 +159,9 @@ TEST(Registration, AdmitsAReconnectingWorkerWithoutWaitingForReady) {
 }
 
 TEST(Registration, RefusesALostIncarnation) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   job.lose(worker(1));
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(1, 1);
   EXPECT_TRUE(
       contains(job.send_hello(hello), "worker 1 was lost (worker 1 (host h, pid 7) is silent"));
   job.send_hello(job.worker_hello(1));
@@ -186,23 +180,19 @@ TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
 }
 
 TEST(Registration, StartsANewWorkerAfterTheSnapshotIsCopied) {
-  JobCase job(make_declaration(), 1, true);
-  job.start();
+  StartedJob job(make_declaration(), 1, true);
   job.lose(worker(1));
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   job.send_hello(job.worker_hello(1));
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   job.send(worker(1), wire::ReadyT{});
   EXPECT_FALSE(job.take<wire::StartT>(worker(1)));
-  job.freeze_all({});
-  job.copy_all();
+  job.freeze_and_copy({});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
 TEST(Registration, IsRefusedForATaskThatIsRestartedWithoutEnd) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   for (int i = 2; i < 65536; ++i) {
     ASSERT_TRUE(job.coordinator->on_hello(job.worker_hello(1)).task);
     job.coordinator->take_outgoing();
@@ -242,8 +232,7 @@ TEST(Registration, NamesAdmittedWorkersThatAreNotReady) {
 }
 
 TEST(TextExchange, KeepsOneRoundOfEachWorker) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   for (std::uint64_t round = 1; round <= 3; ++round) {
     wire::ExchangeT exchange;
     exchange.round = round;
@@ -256,8 +245,7 @@ TEST(TextExchange, KeepsOneRoundOfEachWorker) {
 }
 
 TEST(TextExchange, DoNotWaitForALostWorker) {
-  JobCase job;
-  job.start();
+  StartedJob job;
   wire::ExchangeT exchange;
   exchange.round = 1;
   job.send(worker(0), std::move(exchange));
@@ -302,8 +290,7 @@ TEST(Registration, RefusesALateWorkerWhenTheJobIsOver) {
   job.send_hello(job.worker_hello(0));
   job.send(worker(0), wire::InitialisedT{});
   for (std::uint64_t step = 1; step <= 12; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 12}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 12}});
   wire::AssignmentDoneT done;
   done.snapshot = job.take<wire::AssignmentT>(worker(0))->snapshot;
   job.send(worker(0), done);

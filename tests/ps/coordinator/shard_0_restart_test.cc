@@ -10,8 +10,7 @@ namespace syncopate::ps {
 namespace {
 
 TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
-  JobCase before(make_declaration(Consistency::kAsync), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   const std::vector<std::byte> saved = before.save();
   for (const int life : {1, 2}) {
     Coordinator again({.nonce = "n", .servers = 1, .life = life});
@@ -22,8 +21,7 @@ TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
 }
 
 TEST(RestartedServer0, DoesNotRepeatTheNumbersOfTasksThatWereRestartedOften) {
-  JobCase before(make_declaration(Consistency::kAsync), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   const std::vector<std::byte> saved = before.save();
   std::uint32_t last = 0;
   for (int i = 0; i < 1200; ++i) {
@@ -36,23 +34,19 @@ TEST(RestartedServer0, DoesNotRepeatTheNumbersOfTasksThatWereRestartedOften) {
 }
 
 TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
-  JobCase before(make_declaration(Consistency::kAsync), 2, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 2, true);
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.coordinator->restore(before.save());
-  wire::HelloT hello = job.server_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.server_hello(1, 1);
   job.send_hello(hello);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
 }
 
 TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain) {
-  JobCase before(make_declaration(Consistency::kAsync), 2, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 2, true);
   before.train(0, 1);
   const SampleRange copied = before.lease(1);
-  before.coordinator->request_snapshot();
-  before.collect();
+  before.request_snapshot();
   before.freeze_all({{0, 1, 1}, {1, 1, 1}});
   before.trained(1, 1, copied);
   const SampleRange later = before.lease(1);
@@ -67,8 +61,7 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   EXPECT_EQ(job.coordinator->status().loss, 1.0);
   job.restart_server(0, {1});
   EXPECT_EQ(job.roll_back(0), 1U);
-  wire::HelloT hello = job.server_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.server_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   hello = job.worker_hello(1);
   hello.incarnation = 1;
@@ -82,14 +75,12 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   job.send_hello(job.worker_hello(0));
   EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 65536U);
   job.send(worker(0), wire::ReadyT{});
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   EXPECT_EQ(job.take<wire::FreezeT>(server(0))->snapshot, (std::uint64_t{1} << 32U) + 1);
 }
 
 TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
-  JobCase before(make_declaration(Consistency::kAsync), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   before.train(0, 1);
   const std::vector<std::byte> saved = before.save({{0, 1, 1}, {1, 1, 0}});
 
@@ -102,8 +93,7 @@ TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
     EXPECT_TRUE(back && back->steps == -1) << "the workers have not told it yet";
     testing::internal::CaptureStderr();
     for (const int index : {0, 1}) {
-      wire::HelloT hello = job.worker_hello(index);
-      hello.incarnation = 1;
+      wire::HelloT hello = job.worker_hello(index, 1);
       hello.sequence = pushes.at(static_cast<std::size_t>(index));
       EXPECT_EQ(job.send_hello(hello), "");
     }
@@ -123,8 +113,7 @@ TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
 }
 
 TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
-  JobCase before(make_declaration(Consistency::kSync), 2, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kSync), 2, true);
   std::vector<std::vector<std::byte>> saved;
   for (std::uint64_t step = 1; step <= 2; ++step) {
     for (int w = 0; w < 2; ++w) {
@@ -132,8 +121,7 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
       push.sequence = step;
       before.trained(w, 1, push);
     }
-    before.coordinator->request_snapshot();
-    before.collect();
+    before.request_snapshot();
     before.freeze_all({{0, 1, step}, {1, 1, step}});
     saved.push_back(*before.coordinator->save(step));
     before.copy_all();
@@ -144,8 +132,7 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   EXPECT_EQ(job.coordinator->status().step, 2);
   EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0, worker 1, server 0, server 1");
   job.restart_server(0, {1, 2});
-  wire::HelloT hello = job.worker_hello(0);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(0, 1);
   job.send_hello(hello);
   hello = job.server_hello(1);
   hello.incarnation = 1;
@@ -168,12 +155,10 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
 
 // The file of shard 0 is written when its values are copied, which is after Freeze and Snapshot.
 TEST(RestartedServer0, CountsExactlyTheBatchesThatAreInTheCopy) {
-  JobCase before(make_declaration(Consistency::kSsp), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kSsp), 1, true);
   before.train(0, 1);
   const SampleRange copied = before.lease(1);
-  before.coordinator->request_snapshot();
-  before.collect();
+  before.request_snapshot();
   before.freeze_all({{0, 1, 1}, {1, 1, 1}});
   EXPECT_FALSE(before.coordinator->save(2)) << "of another snapshot";
   before.trained(1, 1, copied);  // it was under way, and is in the copy
@@ -190,8 +175,7 @@ TEST(RestartedServer0, CountsExactlyTheBatchesThatAreInTheCopy) {
 
 // Under async the workers go on while server 0 is restarted, with the batches that they hold.
 TEST(RestartedServer0, LeavesWorkersTheBatchesThatTheyHold) {
-  JobCase before(make_declaration(Consistency::kAsync), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   const std::vector<std::byte> saved = before.save();
   std::vector<SampleRange> held;
   for (int w : {0, 1, 1}) held.push_back(before.lease(w));
@@ -199,8 +183,7 @@ TEST(RestartedServer0, LeavesWorkersTheBatchesThatTheyHold) {
   JobCase job(make_declaration(Consistency::kAsync), 1, true);
   job.coordinator->restore(saved);
   const auto reconnect = [&](int w, const std::vector<SampleRange>& holds) {
-    wire::HelloT hello = job.worker_hello(w);
-    hello.incarnation = 1;
+    wire::HelloT hello = job.worker_hello(w, 1);
     for (const SampleRange& range : holds)
       hello.held.emplace_back(range.epoch, range.begin, range.end);
     EXPECT_EQ(job.send_hello(hello), "");
@@ -218,12 +201,10 @@ TEST(RestartedServer0, LeavesWorkersTheBatchesThatTheyHold) {
 }
 
 TEST(RestartedServer0, GrantsTheBatchesOfWorkersThatDoNotReconnectInTime) {
-  JobCase before(make_declaration(Consistency::kAsync), 1, true);
-  before.start();
+  StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   JobCase job(make_declaration(Consistency::kAsync), 1, true);
   job.coordinator->restore(before.save());
-  wire::HelloT hello = job.worker_hello(1);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(1, 1);
   EXPECT_EQ(job.send_hello(hello), "");
   wire::LeaseRequestT request;
   request.count = 1;
@@ -235,8 +216,7 @@ TEST(RestartedServer0, GrantsTheBatchesOfWorkersThatDoNotReconnectInTime) {
 }
 
 TEST(RestartedServer0, RefusesBytesThatAreNotASnapshot) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
+  StartedJob job(make_declaration(Consistency::kAsync), 2, true);
   std::vector<std::byte> saved = job.save();
   Coordinator other({.nonce = "n", .servers = 3});
   EXPECT_THROW(other.restore(saved), FileError);

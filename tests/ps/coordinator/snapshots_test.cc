@@ -17,11 +17,9 @@ wire::StalenessT staleness(int index, std::vector<std::int64_t> counts, double s
 }
 
 TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
-  JobCase job(make_declaration(), 2, true);
-  job.start();
+  StartedJob job(make_declaration(), 2, true);
   job.train(0, 1);
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   wire::FrozenT frozen;
   frozen.snapshot = job.take<wire::FreezeT>(server(0))->snapshot;
   frozen.entries = {{0, 1, 1}, {1, 1, 4}};
@@ -40,13 +38,10 @@ TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
 }
 
 TEST(Snapshots, AreReleasedWhenCopiedAndAllPushesAreReported) {
-  JobCase job(make_declaration(), 2, true);
-  job.start();
+  StartedJob job(make_declaration(), 2, true);
   const SampleRange batch = job.lease(0);
-  job.coordinator->request_snapshot();
-  job.collect();
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.request_snapshot();
+  job.freeze_and_copy({{0, 1, 1}});
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(0)));
   job.trained(0, 1, batch);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
@@ -55,12 +50,10 @@ TEST(Snapshots, AreReleasedWhenCopiedAndAllPushesAreReported) {
 }
 
 TEST(Snapshots, AreVoidIfAServerCannotWriteItsFileAndMadeAgainAtTheNextInterval) {
-  JobCase job(make_declaration(), 2, true);
-  job.start();
+  StartedJob job(make_declaration(), 2, true);
   job.train(0, 1);
   for (const bool is_disk_full : {true, false}) {
-    job.coordinator->request_snapshot();
-    job.collect();
+    job.request_snapshot();
     job.freeze_all({{0, 1, 1}});
     for (int s = 0; s < 2; ++s) {
       wire::SnapshotDoneT done;
@@ -78,11 +71,9 @@ TEST(Snapshots, AreVoidIfAServerCannotWriteItsFileAndMadeAgainAtTheNextInterval)
 }
 
 TEST(Snapshots, DoNotWaitForALostWorker) {
-  JobCase job(make_declaration(), 1, true);
-  job.start();
+  StartedJob job(make_declaration(), 1, true);
   job.lease(1);
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   job.freeze_all({{0, 1, 0}, {1, 1, 1}});
   job.lose(worker(1));
   job.copy_all();
@@ -90,10 +81,8 @@ TEST(Snapshots, DoNotWaitForALostWorker) {
 }
 
 TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
-  JobCase job(make_declaration(), 1, true);
-  job.start();
-  job.coordinator->request_snapshot();
-  job.collect();
+  StartedJob job(make_declaration(), 1, true);
+  job.request_snapshot();
   job.lose(worker(1));
   job.freeze_all({{0, 1, 0}, {1, 1, 1}});
   EXPECT_EQ(job.take<wire::SnapshotT>(server(0))->entries.size(), 1U);
@@ -101,11 +90,9 @@ TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
 
 // Server 0 may receive the replacement's Hello after it has frozen.
 TEST(Snapshots, CountThePushesOfAWorkerThatIsReplacedDuringFreeze) {
-  JobCase job(make_declaration(), 1, true);
-  job.start();
+  StartedJob job(make_declaration(), 1, true);
   const SampleRange batch = job.lease(1);
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   const std::uint64_t snapshot = job.received[server(0)].back().body.AsFreeze()->snapshot;
   job.trained(1, 1, batch);
   job.lose(worker(1));
@@ -121,8 +108,7 @@ TEST(Snapshots, AreMadeAlthoughWorkersJoinAllTheTime) {
   wire::DeclarationT declaration = make_declaration();
   declaration.workers = 3;
   declaration.dataset_size = 1000;
-  JobCase job(declaration, 1, true);
-  job.start();
+  StartedJob job(declaration, 1, true);
   job.lose(worker(2));
   job.send_hello(job.worker_hello(2));
   for (int round = 0; round < 50; ++round) {
@@ -130,12 +116,10 @@ TEST(Snapshots, AreMadeAlthoughWorkersJoinAllTheTime) {
     job.lose(worker(joins));
     job.send_hello(job.worker_hello(joins));
     job.clear_messages();
-    job.coordinator->request_snapshot();
-    job.collect();
+    job.request_snapshot();
     job.send(worker(3 - joins), wire::ReadyT{});
     EXPECT_FALSE(job.take<wire::StartT>(worker(3 - joins)));
-    job.freeze_all({{0, 1, 0}});
-    job.copy_all();
+    job.freeze_and_copy({{0, 1, 0}});
     EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
     EXPECT_TRUE(job.take<wire::StartT>(worker(3 - joins)));
   }
@@ -144,8 +128,7 @@ TEST(Snapshots, AreMadeAlthoughWorkersJoinAllTheTime) {
 TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   wire::DeclarationT declaration = with_checkpoints(0);
   declaration.eval_every_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   for (int step = 1; step <= 5; ++step) job.train(0, static_cast<std::uint64_t>(step));
   const SampleRange later = job.lease(1);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
@@ -192,8 +175,7 @@ TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
   EXPECT_EQ(job.coordinator->status().learning_rate_factor, 1.0);
   job.train(0, 1);
   job.train(0, 2);
-  job.freeze_all({{0, 1, 2}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 2}});
   const auto first = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->rules, (std::vector<double>{1.0, 7.0}));
@@ -205,8 +187,7 @@ TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
   EXPECT_EQ(job.coordinator->status().learning_rate_factor, 0.5);
   job.train(0, 3);
   job.train(0, 4);
-  job.freeze_all({{0, 1, 4}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 4}});
   const auto second = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->rules, (std::vector<double>{0.5, 9.0}));
@@ -215,11 +196,9 @@ TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
 // If the worker that writes a checkpoint fails, the job ends: on a full disk the next worker would
 // fail in the same way.
 TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
-  JobCase job(with_checkpoints(1));
-  job.start();
+  StartedJob job(with_checkpoints(1));
   job.train(0, 1);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 1}});
   ASSERT_TRUE(job.take<wire::AssignmentT>(worker(0)));
   wire::FailingT failing;
   failing.reason = "no space left";
@@ -243,13 +222,11 @@ TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {
   wire::DeclarationT declaration = make_declaration();
   declaration.eval_every_epochs = 1;
   declaration.eval_every_steps = 4;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   for (std::uint64_t step = 1; step <= 3; ++step) job.train(0, step);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   job.train(0, 4);
-  job.freeze_all({{0, 1, 4}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 4}});
   const auto assignment = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(assignment);
   EXPECT_TRUE(assignment->evaluates);
@@ -278,19 +255,16 @@ TEST(Snapshots, AreEvaluatedAtMultiplesOfTheEpochNumber) {
 TEST(Snapshots, CombinePurposesThatBecomeDueTogether) {
   wire::DeclarationT declaration = with_checkpoints(2);
   declaration.eval_every_epochs = 1;
-  JobCase job(declaration);
-  job.start();
+  StartedJob job(declaration);
   job.train(0, 1);
   job.train(0, 2);
   for (std::uint64_t step = 3; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 2}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 2}});
   const auto first = job.take<wire::AssignmentT>(worker(0));
   EXPECT_TRUE(first->writes_checkpoint);
   EXPECT_FALSE(first->evaluates);
   finish_assignment(job, 0, first->snapshot);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 6}});
   const auto second = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(second);
   EXPECT_TRUE(second->writes_checkpoint);
@@ -300,11 +274,9 @@ TEST(Snapshots, CombinePurposesThatBecomeDueTogether) {
 }
 
 TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
-  JobCase job(with_checkpoints(1), 2, true);
-  job.start();
+  StartedJob job(with_checkpoints(1), 2, true);
   job.train(0, 1);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 1}});
   const auto checkpoint = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(checkpoint);
   job.coordinator->request_snapshot();
@@ -326,11 +298,9 @@ TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
 }
 
 TEST(Snapshots, AreAssignedToTheNextWorkerIfTheFirstIsLost) {
-  JobCase job(with_checkpoints(1));
-  job.start();
+  StartedJob job(with_checkpoints(1));
   job.train(0, 1);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 1}});
   const auto first = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(first);
   job.lose(worker(0));
@@ -342,14 +312,11 @@ TEST(Snapshots, AreAssignedToTheNextWorkerIfTheFirstIsLost) {
 }
 
 TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
-  JobCase job(with_checkpoints(1));
-  job.start();
+  StartedJob job(with_checkpoints(1));
   job.train(0, 1);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
+  job.freeze_and_copy({{0, 1, 1}});
   const auto first = job.take<wire::AssignmentT>(worker(0));
-  wire::HelloT hello = job.worker_hello(0);
-  hello.incarnation = 1;
+  wire::HelloT hello = job.worker_hello(0, 1);
   job.send_hello(hello);
   const auto again = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(again);
@@ -357,12 +324,9 @@ TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
 }
 
 TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
-  JobCase job(with_checkpoints(1), 2, true);
-  job.start();
-  job.coordinator->request_snapshot();
-  job.collect();
-  job.freeze_all({});
-  job.copy_all();
+  StartedJob job(with_checkpoints(1), 2, true);
+  job.request_snapshot();
+  job.freeze_and_copy({});
   job.clear_messages();
   job.train(0, 1);
   const std::uint64_t first = job.take<wire::FreezeT>(server(0))->snapshot;

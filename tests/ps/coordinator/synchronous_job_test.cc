@@ -25,8 +25,7 @@ void push(JobCase& job, int index, std::uint64_t sequence) {
 }
 
 TEST(SynchronousJob, FailsIfAWorkerIsLost) {
-  JobCase job(synchronous_declaration(), 2);
-  job.start();
+  StartedJob job(synchronous_declaration(), 2);
   job.lose(worker(0), "worker 0 was not heard of for 3.5 s");
   EXPECT_EQ(job.take<wire::FailingT>(worker(1))->reason, "worker 0 was not heard of for 3.5 s");
   EXPECT_TRUE(job.take<wire::FailingT>(server(1)));
@@ -37,8 +36,7 @@ TEST(SynchronousJob, FailsIfAWorkerIsLost) {
 
 // A server that knew of the loss would apply the step under way with the pushes of the others.
 TEST(SynchronousJob, DoesNotTellTheServersToGoOnWithoutALostWorker) {
-  JobCase job(synchronous_declaration(), 2);
-  job.start();
+  StartedJob job(synchronous_declaration(), 2);
   job.lose(worker(1));
   for (int s = 0; s < 2; ++s) {
     EXPECT_FALSE(job.take<wire::WorkerLeftT>(server(s)));
@@ -47,15 +45,13 @@ TEST(SynchronousJob, DoesNotTellTheServersToGoOnWithoutALostWorker) {
 }
 
 TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
-  JobCase job(synchronous_declaration());
-  job.start();
+  StartedJob job(synchronous_declaration());
   EXPECT_TRUE(contains(job.send_hello(job.worker_hello(1)), "--consistency sync"));
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
 TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
-  JobCase job(synchronous_declaration());
-  job.start();
+  StartedJob job(synchronous_declaration());
   job.send(worker(1), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->is_over());
   job.send(worker(0), wire::LeavingT{});
@@ -65,24 +61,20 @@ TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
 }
 
 TEST(SynchronousJob, MakesSnapshotsForFilesOnly) {
-  JobCase job(synchronous_declaration(), 1, true);
-  job.start();
+  StartedJob job(synchronous_declaration(), 1, true);
   for (std::uint64_t step = 1; step <= 12; ++step) {
     push(job, 0, step);
     push(job, 1, step);
   }
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
-  job.coordinator->request_snapshot();
-  job.collect();
-  job.freeze_all({{0, 1, 12}, {1, 1, 12}});
-  job.copy_all();
+  job.request_snapshot();
+  job.freeze_and_copy({{0, 1, 12}, {1, 1, 12}});
   EXPECT_FALSE(job.take<wire::AssignmentT>(worker(0)));
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
 TEST(SynchronousJob, CountsAStepOnce) {
-  JobCase job(synchronous_declaration());
-  job.start();
+  StartedJob job(synchronous_declaration());
   push(job, 0, 1);
   push(job, 1, 1);
   push(job, 1, 2);
@@ -92,12 +84,10 @@ TEST(SynchronousJob, CountsAStepOnce) {
 }
 
 TEST(SynchronousJob, IsSavedAsOfTheSnapshot) {
-  JobCase job(synchronous_declaration(), 1, true);
-  job.start();
+  StartedJob job(synchronous_declaration(), 1, true);
   push(job, 0, 1);
   push(job, 1, 1);
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   job.freeze_all({{0, 1, 2}, {1, 1, 2}});
   for (int w = 0; w < 2; ++w) {
     for (const std::uint64_t step : {2U, 3U}) push(job, w, step);
@@ -108,12 +98,9 @@ TEST(SynchronousJob, IsSavedAsOfTheSnapshot) {
 }
 
 TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
-  JobCase job(synchronous_declaration(), 2, true);
-  job.start();
-  job.coordinator->request_snapshot();
-  job.collect();
-  job.freeze_all({});
-  job.copy_all();
+  StartedJob job(synchronous_declaration(), 2, true);
+  job.request_snapshot();
+  job.freeze_and_copy({});
   job.send(worker(1), wire::LeavingT{});
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};
@@ -122,8 +109,7 @@ TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
 }
 
 TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
-  JobCase job(synchronous_declaration(), 2, true);
-  job.start();
+  StartedJob job(synchronous_declaration(), 2, true);
   const std::uint64_t snapshot = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {snapshot});
@@ -141,12 +127,10 @@ TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
 }
 
 TEST(SynchronousJob, RollsBackWithARestartedServer) {
-  JobCase job(synchronous_declaration(), 2, true);
-  job.start();
+  StartedJob job(synchronous_declaration(), 2, true);
   push(job, 0, 1);
   push(job, 1, 1);
-  job.coordinator->request_snapshot();
-  job.collect();
+  job.request_snapshot();
   job.freeze_all({{0, 1, 1}, {1, 1, 1}});
   push(job, 0, 2);
   push(job, 1, 2);
