@@ -1,14 +1,11 @@
 // Tests at which addresses parameter servers listen, as the kernel reports them.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/end_to_end/support/listening_sockets.h"
@@ -16,25 +13,10 @@
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/training_runs.h"
 #include "tests/support/as_words.h"
+#include "tests/support/outer_address.h"
 
 namespace syncopate::test {
 namespace {
-
-// Returns an IPv4 address of this machine that is not loopback; empty if it has none.
-std::string outer_address() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return "";
-  std::string found;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    std::array<char, INET_ADDRSTRLEN> text{};
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text.data(),
-              text.size());
-    if (!std::string_view(text.data()).starts_with("127.")) found = text.data();
-  }
-  freeifaddrs(list);
-  return found;
-}
 
 std::string kernel_notation(const std::string& address) {
   in_addr bytes{};

@@ -8,28 +8,18 @@
 
 #include "models/base/errors.h"
 #include "tests/support/contains.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
-// The fixture restores the limit on open files of this process.
 class OpenFiles : public testing::Test {
  protected:
-  OpenFiles() { getrlimit(RLIMIT_NOFILE, &before_); }
-  ~OpenFiles() override { setrlimit(RLIMIT_NOFILE, &before_); }
-
-  void lower_to(rlim_t limit) const {
-    const rlimit lower{.rlim_cur = limit, .rlim_max = before_.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &lower);
-  }
-
- private:
-  rlimit before_{};
+  const FileLimit limit_{64};
 };
 
 TEST_F(OpenFiles, MayBeAsManyAsTheHardLimitAllows) {
-  lower_to(64);
   EXPECT_EQ(open_file_limit(), 64);
   raise_open_file_limit();
   rlimit limit{};
@@ -38,7 +28,6 @@ TEST_F(OpenFiles, MayBeAsManyAsTheHardLimitAllows) {
 }
 
 TEST_F(OpenFiles, BeyondTheLimitAreRefusedWithLimitNeedAndCommand) {
-  lower_to(64);
   EXPECT_NO_THROW(require_open_files(64, "server 0"));
   const std::string line = message_of<UsageError>([&] { require_open_files(195, "server 0"); });
   EXPECT_EQ(line.find("server 0 needs 195 open files, and the limit is 64: "), 0U) << line;
@@ -46,7 +35,6 @@ TEST_F(OpenFiles, BeyondTheLimitAreRefusedWithLimitNeedAndCommand) {
 }
 
 TEST_F(OpenFiles, AreNamedWithTheLimitInEveryErrorOfTheSystem) {
-  lower_to(64);
   EXPECT_EQ(describe_errno("create", "a pipe", EMFILE),
             "create a pipe: Too many open files; the limit is 64: raise it with ulimit -n 1024");
   EXPECT_EQ(open_files_advice(ENOSPC), "");

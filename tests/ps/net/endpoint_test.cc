@@ -1,17 +1,14 @@
 #include "ps/net/endpoint.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <ifaddrs.h>
 #include <netdb.h>
-#include <netinet/in.h>
 
-#include <array>
 #include <string>
 
 #include "models/base/errors.h"
 #include "ps/net/socket.h"
 #include "tests/support/contains.h"
+#include "tests/support/outer_address.h"
 #include "tests/support/thrown.h"
 
 namespace syncopate {
@@ -74,22 +71,6 @@ TEST(ListeningEndpoint, IsLoopbackForLocalhost) {
   }
   freeaddrinfo(found);
   EXPECT_EQ(listening_endpoint("localhost", 4000), (Endpoint{"127.0.0.1", 4000}));
-}
-
-// Returns an address of this machine that is not loopback; empty if it has none.
-std::string outer_address() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return "";
-  std::string found;
-  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
-    std::array<char, INET_ADDRSTRLEN> text{};
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text.data(),
-              text.size());
-    if (!is_loopback(text.data())) found = text.data();
-  }
-  freeifaddrs(list);
-  return found;
 }
 
 TEST(ListeningEndpoint, IsTheAddressThatTheOthersWereTold) {

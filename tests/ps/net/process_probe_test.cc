@@ -1,18 +1,19 @@
 #include "ps/net/process_probe.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "models/base/deadline.h"
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/file_limit.h"
 #include "tests/support/temporary_folder.h"
 
 namespace syncopate {
@@ -123,12 +124,9 @@ TEST(ProcessProbe, KnowsNothingOfAProcessElsewhere) {
 
 TEST(ProcessProbe, TakesNoProcessForEndedWhileThisProcessCanOpenNoFile) {
   ProcessProbe probe(process_name(getpid()));
-  rlimit usual{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
-  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<FileLimit> none(0);
   const ProcessState state = probe.look();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  none.reset();
   EXPECT_EQ(state, ProcessState::kUnknown);
   EXPECT_NE(probe.look(), ProcessState::kEnded);
 }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,15 +14,10 @@
 #include "models/base/errors.h"
 #include "tests/ps/server/served_job.h"
 #include "tests/support/contains.h"
+#include "tests/support/file_limit.h"
 
 namespace syncopate::ps::testing {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // A folder that is removed after the members of the test, which may still remove files in it.
 class SnapshotFolderTest : public ::testing::Test {
@@ -96,20 +90,15 @@ TEST_F(SnapshotWriterTest, KeepsTheNewestThreeValidFiles) {
 }
 
 TEST_F(SnapshotWriterTest, KeepsItsFilesWhileNoDescriptorIsLeft) {
-  if (kSanitized) {
-    GTEST_SKIP() << "UndefinedBehaviorSanitizer takes a type for wrong when it cannot open a file";
-  }
+  if (kNeedsDescriptors != nullptr) GTEST_SKIP() << kNeedsDescriptors;
   write(1);
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
-  setrlimit(RLIMIT_NOFILE, &none);
+  std::optional<FileLimit> none(3);
   write_file(2);
   std::optional<SnapshotWriter::Unwritten> unwritten;
   wait_until([&] { return (unwritten = writer_.take_unwritten()).has_value(); });
   EXPECT_EQ(writer_.existing(), (Snapshots{1}));
   writer_.remove_from(2);
-  setrlimit(RLIMIT_NOFILE, &before);
+  none.reset();
   ASSERT_TRUE(unwritten);
   EXPECT_EQ(unwritten->snapshot, 2U);
   EXPECT_TRUE(contains(unwritten->reason, "ulimit -n"));
