@@ -211,24 +211,23 @@ void add_concat(OnnxReading& net, const NodeProto& node, const OnnxAttributes& a
 }  // namespace
 
 std::span<const OnnxRow> element_rows() {
-  static const std::vector<OnnxRow> kRows = {
-      {"Relu", 1, {}, add_relu},
-      {"Sigmoid", 1, {}, add_activation},
-      {"Tanh", 1, {}, add_activation},
-      {"Gelu", 1, {"approximate"}, add_activation, check_gelu},
-      {"syncopate.joined::Silu", 1, {}, add_activation},
-      {"Swish", 1, {"alpha"}, add_activation, check_swish},
-      {"HardSwish", 1, {}, add_activation},
-      {"HardSigmoid", 1, {"alpha", "beta"}, add_hard_sigmoid},
-      {"LeakyRelu", 1, {"alpha"}, add_leaky_relu},
-      {"Clip", 1, {}, add_clip},
-      {"Identity", 1, {}, add_identity},
-      {"Cast", 1, {"to", "saturate"}, add_identity},
-      {"Add", 2, {}, add_arithmetic},
-      {"Sub", 2, {}, add_arithmetic},
-      {"Mul", 2, {}, add_arithmetic},
-      {"Div", 2, {}, add_arithmetic},
-      {"Concat", 1, {"axis"}, add_concat}};
+  static constexpr OnnxRow kRows[] = {{"Relu", 1, "", add_relu},
+                                      {"Sigmoid", 1, "", add_activation},
+                                      {"Tanh", 1, "", add_activation},
+                                      {"Gelu", 1, "approximate", add_activation, check_gelu},
+                                      {"syncopate.joined::Silu", 1, "", add_activation},
+                                      {"Swish", 1, "alpha", add_activation, check_swish},
+                                      {"HardSwish", 1, "", add_activation},
+                                      {"HardSigmoid", 1, "alpha beta", add_hard_sigmoid},
+                                      {"LeakyRelu", 1, "alpha", add_leaky_relu},
+                                      {"Clip", 1, "", add_clip},
+                                      {"Identity", 1, "", add_identity},
+                                      {"Cast", 1, "to saturate", add_identity},
+                                      {"Add", 2, "", add_arithmetic},
+                                      {"Sub", 2, "", add_arithmetic},
+                                      {"Mul", 2, "", add_arithmetic},
+                                      {"Div", 2, "", add_arithmetic},
+                                      {"Concat", 1, "axis", add_concat}};
   return kRows;
 }
 

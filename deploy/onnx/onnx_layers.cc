@@ -244,27 +244,17 @@ void add_dropout(OnnxReading& net, const NodeProto& node, const OnnxAttributes& 
 }  // namespace
 
 std::span<const OnnxRow> layer_rows() {
-  static const std::vector<OnnxRow> kRows = {
-      {"Conv",
-       2,
-       {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"},
-       add_conv,
-       check_conv},
-      {"ConvTranspose",
-       2,
-       {"auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads",
-        "strides"},
-       add_conv_transpose,
-       check_conv_transpose},
-      {"BatchNormalization",
-       5,
-       {"epsilon", "momentum", "spatial", "training_mode"},
-       add_batch_norm,
+  static constexpr OnnxRow kRows[] = {
+      {"Conv", 2, "auto_pad dilations group kernel_shape pads strides", add_conv, check_conv},
+      {"ConvTranspose", 2,
+       "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+       add_conv_transpose, check_conv_transpose},
+      {"BatchNormalization", 5, "epsilon momentum spatial training_mode", add_batch_norm,
        check_batch_norm},
-      {"LayerNormalization", 2, {"axis", "epsilon", "stash_type"}, add_layer_norm},
-      {"Gemm", 2, {"alpha", "beta", "transA", "transB"}, add_gemm, check_gemm},
-      {"MatMul", 2, {}, add_matmul},
-      {"Dropout", 1, {"seed"}, add_dropout}};
+      {"LayerNormalization", 2, "axis epsilon stash_type", add_layer_norm},
+      {"Gemm", 2, "alpha beta transA transB", add_gemm, check_gemm},
+      {"MatMul", 2, "", add_matmul},
+      {"Dropout", 1, "seed", add_dropout}};
   return kRows;
 }
 

@@ -35,6 +35,15 @@ void OnnxReading::set_like(const Node& node, const OnnxValue& from, NodeId id) {
   set(node, std::move(result));
 }
 
+bool OnnxRow::supports(std::string_view attribute) const {
+  for (std::string_view rest = attributes; !rest.empty();) {
+    const std::string_view known = rest.substr(0, rest.find(' '));
+    if (known == attribute) return true;
+    rest.remove_prefix(std::min(known.size() + 1, rest.size()));
+  }
+  return false;
+}
+
 // join_activations(), join_repeats() and join_parts() write the nodes of kJoinedDomain.
 const OnnxRow* find_onnx_row(std::string_view op) {
   for (const auto rows : {element_rows, layer_rows, window_rows, shape_rows, resize_rows}) {

@@ -44,8 +44,8 @@ struct OnnxReading {
 
 struct OnnxRow {
   std::string_view op;
-  int inputs;                                // the least number of inputs
-  std::vector<std::string_view> attributes;  // the names of supported attributes
+  int inputs;                   // the least number of inputs
+  std::string_view attributes;  // the names of supported attributes, with blanks between
   // Adds nodes to the graph that compute what the ONNX node `node` computes. Throws UsageError with
   // a description of what has no counterpart in this program.
   void (*add)(OnnxReading& net, const proto::onnx::NodeProto& node,
@@ -53,6 +53,8 @@ struct OnnxRow {
   // Throws UsageError if an attribute has a value that is not supported for any shape. Null if the
   // operator has no such attribute.
   void (*check)(const OnnxAttributes&) = nullptr;
+
+  bool supports(std::string_view attribute) const;
 };
 
 // Each of these functions returns some rows of the table of supported operators.

@@ -153,7 +153,7 @@ void OnnxReader::add_known(const Node& node, const OnnxRow& row, const OnnxAttri
                                       node.output_size()));
   }
   for (const auto& attribute : node.attribute()) {
-    if (std::ranges::find(row.attributes, attribute.name()) == row.attributes.end()) {
+    if (!row.supports(attribute.name())) {
       return missing_.refuse(node, "with the attribute " + shown_name(attribute.name()));
     }
   }

@@ -190,15 +190,13 @@ void add_pad(OnnxReading& net, const NodeProto& node, const OnnxAttributes& attr
 }  // namespace
 
 std::span<const OnnxRow> resize_rows() {
-  static const std::vector<OnnxRow> kRows = {
-      {"Resize",
-       1,
-       {"antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
-        "extrapolation_value", "keep_aspect_ratio_policy", "mode", "nearest_mode"},
-       add_resize,
-       check_resize},
-      {"syncopate.joined::Repeat", 1, {"axis", "count"}, add_repeat},
-      {"Pad", 2, {"mode"}, add_pad}};
+  static constexpr OnnxRow kRows[] = {
+      {"Resize", 1,
+       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+       "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+       add_resize, check_resize},
+      {"syncopate.joined::Repeat", 1, "axis count", add_repeat},
+      {"Pad", 2, "mode", add_pad}};
   return kRows;
 }
 

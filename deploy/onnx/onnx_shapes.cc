@@ -230,17 +230,17 @@ void add_reduce_mean(OnnxReading& net, const NodeProto& node, const OnnxAttribut
 }  // namespace
 
 std::span<const OnnxRow> shape_rows() {
-  static const std::vector<OnnxRow> kRows = {
-      {"ReduceMean", 1, {"axes", "keepdims", "noop_with_empty_axes"}, add_reduce_mean},
-      {"Slice", 3, {}, add_slice},
-      {"Split", 1, {"axis", "num_outputs"}, add_split},
-      {"syncopate.joined::Part", 1, {"axis", "index", "size"}, add_part},
-      {"Softmax", 1, {"axis"}, add_softmax},
-      {"Flatten", 1, {"axis"}, add_flatten},
-      {"Reshape", 2, {"allowzero"}, add_reshape},
-      {"Squeeze", 1, {}, add_squeeze},
-      {"Unsqueeze", 2, {}, add_unsqueeze},
-      {"Transpose", 1, {"perm"}, add_transpose}};
+  static constexpr OnnxRow kRows[] = {
+      {"ReduceMean", 1, "axes keepdims noop_with_empty_axes", add_reduce_mean},
+      {"Slice", 3, "", add_slice},
+      {"Split", 1, "axis num_outputs", add_split},
+      {"syncopate.joined::Part", 1, "axis index size", add_part},
+      {"Softmax", 1, "axis", add_softmax},
+      {"Flatten", 1, "axis", add_flatten},
+      {"Reshape", 2, "allowzero", add_reshape},
+      {"Squeeze", 1, "", add_squeeze},
+      {"Unsqueeze", 2, "", add_unsqueeze},
+      {"Transpose", 1, "perm", add_transpose}};
   return kRows;
 }
 

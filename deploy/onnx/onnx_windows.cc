@@ -122,19 +122,12 @@ Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
 }
 
 std::span<const OnnxRow> window_rows() {
-  static const std::vector<OnnxRow> kRows = {
-      {"MaxPool",
-       1,
-       {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"},
-       add_max_pool,
-       check_window},
-      {"AveragePool",
-       1,
-       {"auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads",
-        "strides"},
-       add_average_pool,
-       check_window},
-      {"GlobalAveragePool", 1, {}, add_global_pool}};
+  static constexpr OnnxRow kRows[] = {
+      {"MaxPool", 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+       add_max_pool, check_window},
+      {"AveragePool", 1, "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+       add_average_pool, check_window},
+      {"GlobalAveragePool", 1, "", add_global_pool}};
   return kRows;
 }
 
