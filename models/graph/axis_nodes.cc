@@ -14,16 +14,10 @@ namespace {
 
 constexpr int kLargestScale = 128;
 
-void require_three_axes(const Shape& shape, std::string_view what) {
-  if (shape.size() == 3) return;
-  throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(shape)));
-}
-
 }  // namespace
 
 NodeId GraphBuilder::upsample2d(NodeId x, UpsampleOp operation) {
-  const Shape in = shape(x);
-  require_three_axes(in, "upsample2d");
+  const Shape in = map_shape(x, "upsample2d");
   if (operation.scale < 2 || operation.scale > kLargestScale) {
     throw ShapeError(fmt::format("upsample2d: found a scale of {}; expected 2 to {}",
                                  operation.scale, kLargestScale));
@@ -59,8 +53,7 @@ NodeId GraphBuilder::reshape(NodeId x, Shape shape) {
 }
 
 NodeId GraphBuilder::transpose(NodeId x, std::array<int, 3> order) {
-  const Shape in = shape(x);
-  require_three_axes(in, "transpose");
+  const Shape in = map_shape(x, "transpose");
   std::array<int, 3> sorted = order;
   std::ranges::sort(sorted);
   if (sorted != std::array{0, 1, 2}) {

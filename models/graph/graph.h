@@ -358,6 +358,9 @@ class GraphBuilder {
   // If `x` is a flattened map, so that its elements have the order C, H, W in files but H, W, C in
   // memory, returns the sizes C, H, W of the map. Otherwise returns nullopt.
   std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
+  // Returns the shape [H, W, C] of a map, which the operation `what` reads. Throws ShapeError if
+  // `x` is not a map.
+  Shape map_shape(NodeId x, std::string_view what) const;
   // Throws ShapeError if the elements of these inputs have different orders in files. is_joined:
   // the operation joins the inputs; then also throws if any input is a flattened map, because the
   // order of the joined elements in files is not defined.

@@ -12,13 +12,6 @@
 namespace syncopate {
 namespace {
 
-// Throws ShapeError unless `shape` is a map's shape, [H, W, C].
-void require_map(const Shape& shape, std::string_view what) {
-  if (shape.size() != 3) {
-    throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(shape)));
-  }
-}
-
 // Returns the number of positions of a convolution's or pool's window in one dimension of a map.
 // Throws ShapeError when there is none.
 std::int64_t window_count(std::int64_t size, int window, int stride, int before, int after,
@@ -66,7 +59,6 @@ Parameter weight_of_convolution(std::string_view name, const std::array<std::int
 // Returns the shape of a pooled map. Pool: MaxPoolOp or AveragePoolOp.
 template <typename Pool>
 Shape pooled_shape(const Shape& in, const Pool& pool, std::string_view what) {
-  require_map(in, what);
   if (pool.window <= 2 * std::int64_t{pool.pad}) {
     throw ShapeError(
         fmt::format("{}: a window of {} with padding {} could lie outside of the map; "
@@ -150,8 +142,7 @@ void GraphBuilder::add_weights(std::string_view name, Parameter weight, std::int
 }
 
 NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
-  const Shape in = shape(x);
-  require_map(in, fmt::format("conv2d {}", name));
+  const Shape in = map_shape(x, fmt::format("conv2d {}", name));
   require_padding_below_kernel(operation.pad, operation.kernel_h, operation.kernel_w, name);
   const int groups = operation.groups;
   if (groups < 1 || in[2] % groups != 0 || out_channels % groups != 0) {
@@ -176,8 +167,7 @@ NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, C
 
 NodeId GraphBuilder::conv_transpose2d(NodeId x, std::string_view name, int out_channels,
                                       ConvTranspose2dOp operation) {
-  const Shape in = shape(x);
-  require_map(in, fmt::format("conv_transpose2d {}", name));
+  const Shape in = map_shape(x, fmt::format("conv_transpose2d {}", name));
   const Padding& pad = operation.pad;
   require_padding_below_kernel(pad, operation.kernel_h, operation.kernel_w, name);
   const std::int64_t h = (in[0] - 1) * operation.stride + operation.kernel_h - pad.rows();
@@ -198,8 +188,7 @@ NodeId GraphBuilder::conv_transpose2d(NodeId x, std::string_view name, int out_c
 }
 
 NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp operation) {
-  const Shape in = shape(x);
-  require_map(in, fmt::format("batch_norm {}", name));
+  const Shape in = map_shape(x, fmt::format("batch_norm {}", name));
   const NodeId id = append(name, operation, {x}, in);
   const Shape channels = {in[2]};
   const auto first = static_cast<int>(graph_.parameters.size());
@@ -232,6 +221,12 @@ std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x)
   const Shape& map = shape(node.inputs.at(0));
   if (map.size() != 3) return flattened_map(node.inputs.at(0));
   return std::array{map[2], map[0], map[1]};
+}
+
+Shape GraphBuilder::map_shape(NodeId x, std::string_view what) const {
+  const Shape& found = shape(x);
+  if (found.size() == 3) return found;
+  throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(found)));
 }
 
 void GraphBuilder::require_one_order(std::span<const NodeId> inputs, bool is_joined,
@@ -309,18 +304,17 @@ NodeId GraphBuilder::linear(NodeId x, float factor, float offset) {
 }
 
 NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
-  Shape pooled = pooled_shape(shape(x), operation, "max_pool");
+  Shape pooled = pooled_shape(map_shape(x, "max_pool"), operation, "max_pool");
   return append("", operation, {x}, std::move(pooled));
 }
 
 NodeId GraphBuilder::average_pool(NodeId x, AveragePoolOp operation) {
-  Shape pooled = pooled_shape(shape(x), operation, "average_pool");
+  Shape pooled = pooled_shape(map_shape(x, "average_pool"), operation, "average_pool");
   return append("", operation, {x}, std::move(pooled));
 }
 
 NodeId GraphBuilder::global_average_pool(NodeId x) {
-  const Shape in = shape(x);
-  require_map(in, "global_average_pool");
+  const Shape in = map_shape(x, "global_average_pool");
   return append("", GlobalAveragePoolOp{}, {x}, {in[2]});
 }
 
@@ -391,8 +385,7 @@ NodeId GraphBuilder::concat(std::vector<NodeId> inputs) {
 }
 
 NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
-  const Shape in = shape(x);
-  require_map(in, "shortcut");
+  const Shape in = map_shape(x, "shortcut");
   if (out_channels < in[2] || stride < 1) {
     throw ShapeError(fmt::format(
         "shortcut: found {} to {} channels with stride {}; expected at least as many output as "
