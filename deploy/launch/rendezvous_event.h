@@ -4,7 +4,7 @@
 #pragma once
 
 #include "deploy/launch/role_process.h"
-#include "models/base/file_descriptor.h"
+#include "ps/net/wake_event.h"
 
 namespace syncopate {
 
@@ -12,9 +12,6 @@ namespace syncopate {
 // have met at the rendezvous, and the launcher reads it. Used by the launcher's thread only.
 class RendezvousEvent {
  public:
-  // Creates the event. Throws FileError if the system has no descriptor left.
-  RendezvousEvent();
-
   // Makes the role that `command` starts inherit the descriptor of the event. The variable
   // SYNCOPATE_MET_FD gives the descriptor to the role, which reports through it that it has met the
   // other roles.
@@ -23,7 +20,7 @@ class RendezvousEvent {
   bool is_over() noexcept;
 
  private:
-  FileDescriptor event_;
+  WakeEvent event_;
   bool is_over_ = false;
 };
 

@@ -16,9 +16,9 @@ WakeEvent::WakeEvent() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void WakeEvent::notify() noexcept { (void)eventfd_write(event_.get(), 1); }
 
-void WakeEvent::clear() noexcept {
+bool WakeEvent::clear() noexcept {
   eventfd_t count = 0;
-  (void)eventfd_read(event_.get(), &count);
+  return eventfd_read(event_.get(), &count) == 0;
 }
 
 WakeTimer::WakeTimer() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {

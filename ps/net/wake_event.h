@@ -15,9 +15,9 @@ class WakeEvent {
   WakeEvent();  // throws FileError
 
   void notify() noexcept;
-  // Resets the event. The receiver calls clear() before it reads the data about which it was
-  // notified; otherwise it could miss a notification.
-  void clear() noexcept;
+  // Resets the event, and returns whether it was set. The receiver calls clear() before it reads
+  // the data about which it was notified; otherwise it could miss a notification.
+  bool clear() noexcept;
   // Returns the event's descriptor, which is readable from notify() to clear().
   int descriptor() const noexcept { return event_.get(); }
 

@@ -2,9 +2,7 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <future>
@@ -75,14 +73,12 @@ PeerWatch::Waker::~Waker() {
       [&watch = watch_](const std::string& reason) { watch.note(reason); });
 }
 
-EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process)
-    : ended_(eventfd(0, EFD_CLOEXEC)) {
-  if (!ended_) throw FileError(describe_errno("create", "an eventfd", errno));
+EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process) {
   thread_ = std::jthread([this, &signals, end = std::move(end_process)] {
     pthread_setname_np(pthread_self(), "early-stop");
     for (;;) {
       std::array<pollfd, 2> sources{pollfd{signals.descriptor(), POLLIN, 0},
-                                    pollfd{ended_.get(), POLLIN, 0}};
+                                    pollfd{ended_.descriptor(), POLLIN, 0}};
       if (poll(sources.data(), sources.size(), -1) < 0) continue;
       // Checks for a signal first: when a peer was also asked to stop, the signal may arrive while
       // the job ends and this object is destroyed.
@@ -92,7 +88,7 @@ EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> 
   });
 }
 
-EarlyStop::~EarlyStop() { eventfd_write(ended_.get(), 1); }
+EarlyStop::~EarlyStop() { ended_.notify(); }
 
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal) {
   const std::string when = "stopped by " + std::string(signal) + " before training began; ";

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "models/base/file_descriptor.h"
+#include "ps/net/wake_event.h"
 #include "strategies/cluster/membership.h"
 #include "worker/run/train_options.h"
 #include "worker/train/stop_signal.h"
@@ -67,7 +67,7 @@ class EarlyStop {
   ~EarlyStop();
 
  private:
-  FileDescriptor ended_;
+  WakeEvent ended_;
   std::jthread thread_;
 };
 
