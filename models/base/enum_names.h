@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,15 @@ constexpr std::string_view name(Enum value) noexcept {
   }
   return "";
 }
+
+// All values with names, in the order of named_values().
+template <HasNames Enum>
+inline constexpr auto kAllValues = [] {
+  constexpr auto kRows = named_values(Enum{});
+  std::array<Enum, kRows.size()> values{};
+  for (std::size_t i = 0; i < kRows.size(); ++i) values[i] = kRows[i].value;
+  return values;
+}();
 
 // Returns the value with this name, or nullopt if there is none.
 template <HasNames Enum>

@@ -21,28 +21,10 @@ ArenaLayout layout_of_parameters(const std::vector<Parameter>& parameters) {
 
 }  // namespace
 
-std::string_view name(Init init) noexcept {
-  switch (init) {
-    case Init::kZeros:
-      return "zeros";
-    case Init::kOnes:
-      return "ones";
-    case Init::kHeUniform:
-      return "he-uniform";
-    case Init::kGlorotUniform:
-      return "glorot-uniform";
-  }
-  return "unknown";
-}
-
 std::span<const LossMetric> metrics(LossKind kind) noexcept {
   static constexpr std::array kOfClasses = {LossMetric{"accuracy"}};
   static constexpr std::array kOfNumbers = {LossMetric{"mae", false}};
   return kind == LossKind::kMeanSquaredError ? std::span<const LossMetric>(kOfNumbers) : kOfClasses;
-}
-
-std::string_view name(Interpolation mode) noexcept {
-  return mode == Interpolation::kNearest ? "nearest" : "bilinear";
 }
 
 std::vector<NodeId> Graph::inputs() const {

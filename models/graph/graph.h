@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "models/graph/activation.h"
 #include "models/graph/padding.h"
 #include "models/tensor/parameter_arena.h"
@@ -25,7 +26,11 @@ using NodeId = int;
 // root, so their values have the same bits on every machine. Sources: He et al. 2015 (variance 2 /
 // fan_in), Glorot and Bengio 2010 (variance 2 / (fan_in + fan_out)).
 enum class Init : std::uint8_t { kZeros, kOnes, kHeUniform, kGlorotUniform };
-std::string_view name(Init init) noexcept;  // such as "he-uniform"
+constexpr auto named_values(Init) {
+  return std::array{Named{"zeros", Init::kZeros}, Named{"ones", Init::kOnes},
+                    Named{"he-uniform", Init::kHeUniform},
+                    Named{"glorot-uniform", Init::kGlorotUniform}};
+}
 
 // A parameter is a trained tensor. In memory, the weight of a convolution is [K, R, S, C] and the
 // weight of a dense layer is [out, in], where `in` has the order H, W, C. Files use the order of
@@ -157,11 +162,14 @@ struct SliceOp {
 // computes output pixel i by linear interpolation at the input position (i + 0.5) / scale - 0.5,
 // clamped to the map, as Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
 enum class Interpolation : std::uint8_t { kNearest, kBilinear };
+constexpr auto named_values(Interpolation) {
+  return std::array{Named{"nearest", Interpolation::kNearest},
+                    Named{"bilinear", Interpolation::kBilinear}};
+}
 struct UpsampleOp {
   int scale = 2;
   Interpolation mode = Interpolation::kNearest;
 };
-std::string_view name(Interpolation mode) noexcept;  // such as "nearest"
 // Softmax over the channels of each pixel of a map, or over the features of a vector.
 struct SoftmaxOp {};
 // Gives the elements another shape, a map or a vector. The elements keep their order in memory, H,

@@ -12,8 +12,6 @@ namespace syncopate {
 namespace {
 
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
-constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init::kGlorotUniform};
-constexpr std::array kInterpolations = {Interpolation::kNearest, Interpolation::kBilinear};
 
 constexpr std::int64_t kLargestMapSide = std::int64_t{1} << 30;  // of a map inside the network
 constexpr const char* kBothBounds = "'low' or 'high' is missing; expected both bounds";
@@ -279,9 +277,10 @@ std::vector<OperationRow> make_rows() {
                    "that is a convolution with \"classes\" channels);\n"
                    "init he-uniform | glorot-uniform (default), bias true"},
           [](DenseOp& op, NodeDraft& node) {
-            return Fields{{"features", ChannelsField{&node.channels, &node.classes_of}, true},
-                          {"bias", FlagField{&op.bias}, false, !op.bias},
-                          {"init", ChoiceField<Init>{&node.init, "initial distribution", kInits}}};
+            return Fields{
+                {"features", ChannelsField{&node.channels, &node.classes_of}, true},
+                {"bias", FlagField{&op.bias}, false, !op.bias},
+                {"init", ChoiceField<Init>{&node.init, "initial distribution", kAllValues<Init>}}};
           },
           [](GraphBuilder& build, NodeDraft& node, DenseOp& op) {
             if (node.classes_of != nullptr) {
@@ -344,8 +343,9 @@ std::vector<OperationRow> make_rows() {
            .moved = {2, 2},
            .help = "scale 2, mode nearest | bilinear"},
           [](UpsampleOp& op, NodeDraft& /*node*/) {
-            return Fields{{"scale", WholeField{&op.scale}},
-                          {"mode", ChoiceField<Interpolation>{&op.mode, "mode", kInterpolations}}};
+            return Fields{
+                {"scale", WholeField{&op.scale}},
+                {"mode", ChoiceField<Interpolation>{&op.mode, "mode", kAllValues<Interpolation>}}};
           },
           add_node<&GraphBuilder::upsample2d>),
       row<ReshapeOp>(
