@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
 #include <set>
 
 #include "deploy/onnx/onnx_network.h"
@@ -70,7 +69,13 @@ class AnOnnxFileOf : public testing::Test {
         {{"input", "x / 255"}, {"loss", std::string(name(graph.loss().kind))}}, path());
   }
   std::filesystem::path path() const { return folder_.path() / "net.onnx"; }
-
+  // Returns the file that was written.
+  ModelProto stored() const {
+    std::ifstream file(path(), std::ios::binary);
+    ModelProto model;
+    EXPECT_TRUE(model.ParseFromIstream(&file));
+    return model;
+  }
   void expect_same_when_read(Graph graph) const {
     write(graph);
     const OnnxNetwork read = read_onnx_network(path());
@@ -130,9 +135,7 @@ TEST_F(AnOnnxFileOf, RowsOfFeaturesHasTheInputOfTheirProgram) {
   const Graph graph = read_onnx_network(path()).graph;
   EXPECT_EQ(graph.input_shape(), (Shape{6, 8, 1}));
   expect_same_when_read(graph);
-  ModelProto model;
-  std::ifstream file(path(), std::ios::binary);
-  ASSERT_TRUE(model.ParseFromString(std::string(std::istreambuf_iterator<char>(file), {})));
+  const ModelProto model = stored();
   const auto& shape = model.graph().input(0).type().tensor_type().shape();
   ASSERT_EQ(shape.dim_size(), 3);
   EXPECT_EQ(shape.dim(1).dim_value(), 6);
@@ -141,9 +144,7 @@ TEST_F(AnOnnxFileOf, RowsOfFeaturesHasTheInputOfTheirProgram) {
 
 TEST_F(AnOnnxFileOf, AnyNetworkHasOneNameForEachValue) {
   write(of_zoo("resnet20", {16, 16, 3}, 4));  // has a shortcut, which `convert` does not read
-  ModelProto model;
-  std::ifstream file(path(), std::ios::binary);
-  ASSERT_TRUE(model.ParseFromString(std::string(std::istreambuf_iterator<char>(file), {})));
+  const ModelProto model = stored();
   std::set<std::string> names = {model.graph().input(0).name()};
   for (const auto& tensor : model.graph().initializer()) {
     EXPECT_TRUE(names.insert(tensor.name()).second) << tensor.name();
@@ -174,9 +175,7 @@ TEST_F(AnOnnxFileOf, ALayerThatIsCalledLogitsHasTheOutputLogits) {
   const NodeId x = build.input({3}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});
   const NodeId hidden = build.dropout(build.dense(x, "fc", 4), "logits");
   write(build.finish(build.dense(hidden, "last", 2)));
-  ModelProto model;
-  std::ifstream file(path(), std::ios::binary);
-  ASSERT_TRUE(model.ParseFromString(std::string(std::istreambuf_iterator<char>(file), {})));
+  const ModelProto model = stored();
   EXPECT_EQ(model.graph().output(0).name(), "logits");
   EXPECT_EQ(model.graph().node().rbegin()->output(0), "logits");
   EXPECT_EQ(model.graph().node(1).output(0), "logits_");

@@ -123,8 +123,7 @@ TEST(AServerThatReconnects, KeepsItsValues) {
   job.lose(worker(0));
   job.lose(server(1));
   job.clear_messages();
-  wire::HelloT hello = job.server_hello(1, 1);
-  EXPECT_EQ(job.send_hello(hello), "");
+  EXPECT_EQ(job.send_hello(job.server_hello(1, 1)), "");
   EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 1U);
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(1))->worker, 0);
   EXPECT_EQ(job.take<wire::RosterT>(worker(1))->servers[1]->incarnation, 1U);

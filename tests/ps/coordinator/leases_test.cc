@@ -178,8 +178,7 @@ TEST(LeaseQueue, ReportsIdleWorkersAgainToAServerThatReconnects) {
   job.lease(0);
   ask(job, 1, 1);
   EXPECT_TRUE(job.take<wire::RestingT>(server(1)));
-  wire::HelloT hello = job.server_hello(1, 1);
-  EXPECT_EQ(job.send_hello(hello), "");
+  EXPECT_EQ(job.send_hello(job.server_hello(1, 1)), "");
   const auto resting = job.take<wire::RestingT>(server(1));
   ASSERT_TRUE(resting);
   EXPECT_EQ(resting->worker, 1);

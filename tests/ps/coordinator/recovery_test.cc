@@ -204,8 +204,7 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   job.roll_back(1);
   job.send_ready(0);
   job.clear_messages();  // worker 1 does not receive the messages
-  wire::HelloT hello = job.worker_hello(1, 1);
-  EXPECT_EQ(job.send_hello(hello), "");
+  EXPECT_EQ(job.send_hello(job.worker_hello(1, 1)), "");
   // A worker that reconnects gets RollBack first: it must drop its void requests before it connects
   // to the restarted servers.
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
@@ -225,8 +224,7 @@ TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
   job.restart_server(1, {snapshot});
   EXPECT_EQ(job.roll_back(0), snapshot);
   job.clear_messages();
-  wire::HelloT hello = job.worker_hello(1, 1);
-  EXPECT_EQ(job.send_hello(hello), "");
+  EXPECT_EQ(job.send_hello(job.worker_hello(1, 1)), "");
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
   for (const auto& address : welcome->servers) EXPECT_EQ(address->incarnation, 0U);

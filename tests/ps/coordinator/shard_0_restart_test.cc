@@ -37,8 +37,7 @@ TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
   StartedJob before(make_declaration(Consistency::kAsync), 2, true);
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.coordinator->restore(before.save());
-  wire::HelloT hello = job.server_hello(1, 1);
-  job.send_hello(hello);
+  job.send_hello(job.server_hello(1, 1));
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
 }
 
@@ -204,8 +203,7 @@ TEST(RestartedServer0, GrantsTheBatchesOfWorkersThatDoNotReconnectInTime) {
   StartedJob before(make_declaration(Consistency::kAsync), 1, true);
   JobCase job(make_declaration(Consistency::kAsync), 1, true);
   job.coordinator->restore(before.save());
-  wire::HelloT hello = job.worker_hello(1, 1);
-  EXPECT_EQ(job.send_hello(hello), "");
+  EXPECT_EQ(job.send_hello(job.worker_hello(1, 1)), "");
   wire::LeaseRequestT request;
   request.count = 1;
   job.send(worker(1), request);

@@ -316,8 +316,7 @@ TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
   job.train(0, 1);
   job.freeze_and_copy({{0, 1, 1}});
   const auto first = job.take<wire::AssignmentT>(worker(0));
-  wire::HelloT hello = job.worker_hello(0, 1);
-  job.send_hello(hello);
+  job.send_hello(job.worker_hello(0, 1));
   const auto again = job.take<wire::AssignmentT>(worker(0));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->snapshot, first->snapshot);
