@@ -64,8 +64,8 @@ Names command_names() {
 std::string usage() {
   constexpr std::size_t kColumn = 14;
   std::string text =
-      "Measures the speed of syncopate, often beside another program. Both sides take turns in one "
-      "run.\n\n"
+      "Measures the speed of syncopate, often beside another program. syncopate and the other\n"
+      "program take turns in one run.\n\n"
       "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
   for (const CommandRow& row : kCommands) {
     if (row.help.empty()) continue;

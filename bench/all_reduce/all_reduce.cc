@@ -140,7 +140,7 @@ void run_all_reduce(AllReduceOptions options) {
 
 Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceOptions>();
-  flags.add("--ranks", &options->ranks, "number of processes of each side",
+  flags.add("--ranks", &options->ranks, "number of processes of syncopate and of MPI, each",
             {.least = 2, .most = kMostRanks});
   flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
@@ -148,11 +148,12 @@ Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
             {.choices = {"shm", "tcp"}, .separator = ','});
   flags.add("--peers", &options->peers,
             "what is measured beside syncopate: mpi, mpi-jemalloc or none",
-            {.value = "NAME,...", .default_text = "mpi if it is built", .separator = ','});
+            {.value = "NAME,...", .default_text = "mpi if this build has MPI", .separator = ','});
   flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "also measure MPI with jemalloc preloaded");
-  flags.add("--rounds", &options->rounds,
-            "number of rounds; in each round every side is measured once",
-            {.least = 1, .most = kMostCount});
+  flags.add(
+      "--rounds", &options->rounds,
+      "number of rounds; each round measures syncopate once, and every program of --peers once",
+      {.least = 1, .most = kMostCount});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "run only 2 short rounds, to see that the benchmark works");

@@ -31,7 +31,8 @@ struct NamedCluster {
 
 constexpr std::array kNamedClusters = {
     NamedCluster{"equal", "equal workers, 10 Gbit/s links", "constant", "", kLinkRate, kLinkDelay},
-    NamedCluster{"jitter", "exponential step times", "exponential", "", kLinkRate, kLinkDelay},
+    NamedCluster{"jitter", "exponentially distributed step times", "exponential", "", kLinkRate,
+                 kLinkDelay},
     NamedCluster{"slow-worker", "one worker 4x slower", "constant", "4x", kLinkRate, kLinkDelay},
     NamedCluster{"slow-link", "1 Gbit/s links", "constant", "", "1gbit", "100us"}};
 

@@ -160,9 +160,10 @@ void CompareFlags::declare_variants() {
               .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
               .repeats = true});
   std::string help =
-      "predefined experiment with its own variants and learning rates. It takes the place of " +
-      listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) + ". It may be combined with " +
-      std::string(kBesidePresets) + ". The presets are:";
+      "predefined experiment with its own variants and learning rates. A preset takes the place "
+      "of " +
+      listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) +
+      ". A preset may be combined with " + std::string(kBesidePresets) + ". The presets are:";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
@@ -187,18 +188,23 @@ void CompareFlags::declare_variants() {
   flags_.add("--servers", &servers_, "number of servers of parameter-server",
              {.least = 1, .most = 1024});
   flags_.add("--clock", &clock_,
-             "clock of the runs (real: processes on this machine; virtual: simulated time, with "
-             "the same results again on one instruction set and version of oneDNN)",
+             "clock of the runs (real: processes on this machine; virtual: simulated time; "
+             "repeated runs give the same results on one instruction set and version of oneDNN)",
              {.choices = {"real", "virtual"}});
-  flags_.add("--jobs", &jobs_, "number of virtual runs that are computed at the same time",
+  flags_.add("--jobs", &jobs_,
+             "number of runs under the virtual clock that are computed at the same time",
              {.default_text = "the number of CPUs", .least = 1, .most = 1024});
-  flags_.add("--program", &options_.program, "syncopate program that real runs start",
-             {.value = "FILE", .default_text = "the one beside this program"});
+  flags_.add(
+      "--program", &options_.program, "syncopate program that real runs start",
+      {.value = "FILE", .default_text = "the one that was built or installed with this program"});
   flags_.begin_group("Checkpoints and output");
-  flags_.add("--report", &options_.report,
-             "folder for comparison.json and the report with its plots. If the folder has an "
-             "interrupted comparison, it is continued, and may get more seeds or variants",
-             {.value = "DIR", .default_text = "comparison, or the next free of comparison-2, ..."});
+  flags_.add(
+      "--report", &options_.report,
+      "folder for comparison.json and the report with its plots. An interrupted comparison in the "
+      "folder is continued, and may get more seeds or variants",
+      {.value = "DIR",
+       .default_text =
+           "comparison; if this folder exists, the next free one of comparison-2, ..."});
   flags_.add("--replace", &options_.replace,
              "remove the runs and pages of another comparison from the folder of --report",
              {.needs = "--report"});
@@ -238,8 +244,8 @@ void CompareFlags::declare_training() {
   flags_.add("--evaluations", &evaluations_, "number of evaluations of each run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add("--target-accuracy", &target_accuracy_,
-             "accuracy from 0 to 1; the times until variants reach it are compared. It is measured "
-             "on the validation split if the data have one, else on the test split",
+             "accuracy from 0 to 1; the times until variants reach it are compared. The accuracy "
+             "is measured on the validation split if the data have one, else on the test split",
              {.default_text = "98 % of the best accuracy of one-device, or of the first variant; "
                               "0.95 or 0.85 with --preset on its own data",
               .least = 0.0,
@@ -258,8 +264,8 @@ void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
   flags_.add("--service-time", &cluster_.service_time,
              "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-             "lognormal:MS[:SIGMA]. Real runs sleep it in addition to computing, except in "
-             "pipeline; in virtual runs it is the whole time of a step",
+             "lognormal:MS[:SIGMA]. Real runs sleep this delay in addition to computing, except in "
+             "pipeline; in virtual runs the delay is the whole time of a step",
              {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
   flags_.add("--slow", &cluster_.slow, "multiply the --service-time of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
@@ -267,11 +273,11 @@ void CompareFlags::declare_faults() {
              "factor by which the last worker is slower, such as 4x; short for --slow",
              {.value = "FACTORx"});
   flags_.add("--pause", &cluster_.pauses,
-             "pause worker W once: `at` counts from its first step, `for` is the duration",
+             "pause worker W once: `at` counts from the worker's first step, `for` is the duration",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
   flags_.add("--kill", &cluster_.kills,
-             "kill worker W by SIGKILL at a time after its first step, such as worker=1,at=5s; "
-             "without restart=TIME the worker does not return",
+             "kill worker W by SIGKILL at a time after the worker's first step, such as "
+             "worker=1,at=5s; without restart=TIME the worker does not return",
              {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
   flags_.add("--join", &cluster_.joins, "start worker W later, with servers under async or ssp",
              {.value = "worker=W,at=TIME", .repeats = true});
@@ -416,7 +422,7 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
   const auto record = std::make_shared<std::filesystem::path>();
   flags.add("--replay", record.get(),
             "instead of a comparison, compute the updates of a job again, bit for bit, from the "
-            "FILE that its train --record wrote. Requires --data",
+            "FILE that the job wrote by train --record. Requires --data",
             {.value = "FILE"});
   return [words, record, environment] {
     if (!record->empty()) {

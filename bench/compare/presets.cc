@@ -168,8 +168,8 @@ constexpr std::array kPresets = {
               "effect of momentum on stale gradients: one device and 8 asynchronous workers",
               "digits", apply_momentum},
     PresetRow{"stragglers",
-              "sync, backup workers, ssp and async where compute delays are exponential; late "
-              "workers finish their step, and their gradients are dropped",
+              "sync, backup workers, ssp and async where compute delays are exponentially "
+              "distributed; late workers finish their step, and their gradients are dropped",
               "digits", apply_stragglers},
     PresetRow{"one-slow", "sync, backup workers, ssp and async where one worker is 4x slower",
               "digits", apply_one_slow},

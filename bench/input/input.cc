@@ -118,17 +118,18 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--augment", enum_target(run->input.augment), "augmentation");
   add_image_flags(flags, *run);
   flags.add("--peer-python", &options->peer_python,
-            "Python interpreter with TensorFlow and PyTorch; their input pipelines are measured on "
-            "the same pictures",
+            "Python interpreter with TensorFlow and PyTorch, to measure the input pipelines of "
+            "these two on the same pictures",
             {.value = "PYTHON"});
   flags.add("--model", &options->model,
-            "network that the pipeline is compared with: how many samples of its usual size it "
-            "trains per second",
+            "network that the pipeline is compared with, by the samples per second that the "
+            "network trains",
             {.choices = workload_models()});
   flags.add("--threads", &options->lanes, "compute threads of the network",
             {.least = 1, .most = kMostCount});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; in each round every side is measured once",
+            "number of rounds; each round measures the input pipeline and what it is compared with "
+            "once each",
             {.least = 1, .most = kMostCount});
   flags.add("--cache-dir", &options->cache_dir, "folder that keeps rendered samples between runs",
             {.value = "DIR"});

@@ -42,7 +42,8 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--servers", &options.servers, "number of servers of parameter-server",
             {.least = 1, .most = 1024});
   flags.add("--workers-per-machine", &options.workers_per_machine,
-            "number of workers that fit on one machine; a strategy of one process can have no more",
+            "number of workers that fit on one machine; a strategy of one process can have no more "
+            "workers",
             {.least = 1, .most = kMostWorkers});
   flags.add("--link-rate", &words.link_rate,
             "rate of each task's link in each direction, such as 10gbit; none: unlimited",
@@ -53,8 +54,9 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.begin_group("Fault injection");
   flags.add("--service-time", &options.service_time,
             "compute time of a step. exponential and lognormal vary around the measured time; "
-            "constant:MS, exponential:MS and lognormal:MS[:SIGMA] replace it. With compute+ in "
-            "front, such as compute+constant:5, they are added to it, as by train --service-time",
+            "constant:MS, exponential:MS and lognormal:MS[:SIGMA] replace the measured time. With "
+            "compute+ in front, such as compute+constant:5, these delays are added to the measured "
+            "time, as by train --service-time",
             {.value = "DELAY", .default_text = "the measured time"});
   flags.add("--slow", &words.slow, "multiply the step times of worker W by F",
             {.value = "worker=W,factor=F", .repeats = true});

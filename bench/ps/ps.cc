@@ -148,15 +148,16 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   flags.add("--consistency", &options->consistency, "consistency rule of syncopate's servers",
             {.choices = {"async", "sync"}});
   flags.add("--peers", &options->peer, "what is measured beside syncopate",
-            {.default_text = "zmq if it is built", .choices = {kZeroMqPeer, "none"}});
+            {.default_text = "zmq if this build has it", .choices = {kZeroMqPeer, "none"}});
   flags.add(
       "--idle", &options->idle_seconds,
       "time for which the CPU time of idle servers is measured before the rounds; 0: not measured",
       {.unit = "seconds", .least = 0, .most = 100});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; in each round every side is measured once",
+            "number of rounds; each round measures syncopate and the program of --peers once each",
             {.least = 1, .most = kMostCount});
-  flags.add("--turn", &options->seconds_per_turn, "time for which a side is measured in each round",
+  flags.add("--turn", &options->seconds_per_turn,
+            "time for which syncopate and the program of --peers are each measured in a round",
             {.unit = "seconds", .above = 0.0});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});

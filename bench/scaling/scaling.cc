@@ -166,7 +166,7 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--batch-size", &options->batch_size,
             "samples per step of all replicas, in place of --batch-size-per-replica",
-            {.default_text = "the sum over the replicas",
+            {.default_text = "the sum of --batch-size-per-replica over all replicas",
              .least = 1,
              .most = kMostCount,
              .excludes = {"--batch-size-per-replica"}});
@@ -176,22 +176,22 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   add_workload_data_flags(flags, options->data, environment);
   flags.add("--rounds", &options->rounds,
-            "number of rounds; in each round every side is measured once",
+            "number of rounds; each round measures every combination of strategy and replicas once",
             {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round,
-            "number of steps of each side in a round",
+            "number of steps that each combination runs in a round",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
   const auto words = std::make_shared<std::vector<std::string>>();
-  flags.add(
-      "--grid", words.get(),
-      "measure all combinations of these numbers of threads per replica and numbers of replicas, "
-      "relative to the smallest combination. They may use more threads than there are CPUs",
-      {.value = "threads=N,... replicas=N,...",
-       .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
-       .several_words = true});
+  flags.add("--grid", words.get(),
+            "measure all combinations of the given numbers of threads per replica and of replicas; "
+            "results are relative to the smallest combination. Combinations may use more threads "
+            "than there are CPUs",
+            {.value = "threads=N,... replicas=N,...",
+             .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
+             .several_words = true});
   flags.add("--report", &options->report, "folder for a page with the table and plots of --grid",
             {.value = "DIR", .default_text = "none", .needs = "--grid"});
   return [options, words] {

@@ -290,15 +290,17 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",
             {.default_text = "each network's usual one", .choices = names_of(optimizers())});
-  flags.add("--threads", &options->training.lanes, "compute threads of each side",
+  flags.add("--threads", &options->training.lanes,
+            "compute threads of syncopate and of the program that is measured beside it, each",
             {.least = 1, .most = kMostCount});
-  flags.add("--learning-rate", &options->training.learning_rate, "learning rate of each side",
+  flags.add("--learning-rate", &options->training.learning_rate,
+            "learning rate of syncopate and of the program that is measured beside it",
             {.least = 1e-9, .most = 1e3});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; in each round every side is measured once",
+            "number of rounds; each round measures syncopate and the program beside it once each",
             {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round,
-            "number of steps of each side in a round",
+            "number of steps that syncopate and the program beside it each run in a round",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
   flags.add("--peer", &options->peer,
             "command, with its arguments, of a program that is measured beside syncopate",

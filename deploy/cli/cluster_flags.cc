@@ -11,22 +11,22 @@
 namespace syncopate {
 
 void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
-  const std::string from_environment = "the environment's";
+  const std::string from_environment = "taken from environment variables";
   flags.begin_group("Cluster");
   flags.add("--rank", &cluster.rank,
-            "number of this task, from 0; with --world-size and --rendezvous",
-            {.default_text = from_environment});
+            "number of this task, from 0; to be given with --world-size and --rendezvous",
+            {.default_text = from_environment + ", else 0"});
   flags.add("--world-size", &cluster.world_size, "number of tasks, servers not counted",
-            {.default_text = from_environment});
+            {.default_text = from_environment + ", else 1"});
   flags.add("--rendezvous", &cluster.rendezvous,
-            "address where rank 0 or server 0 listens. With --rank and --world-size it takes "
-            "precedence over the environment; alone it replaces only the environment's address "
-            "(under srun HOST is enough)",
+            "address where rank 0 or server 0 listens. With --rank and --world-size this flag "
+            "takes precedence over environment variables; alone it replaces only the address that "
+            "these variables give (under srun HOST is enough)",
             {.value = "HOST:PORT", .default_text = from_environment});
   flags.add("--servers", &cluster.servers,
             "number of parameter servers. Under srun the first M tasks are servers; with --rank, "
             "--world-size and --rendezvous, start the servers with `syncopate serve`",
-            {.value = "M", .default_text = from_environment});
+            {.value = "M", .default_text = from_environment + ", else 0"});
   flags.add(
       "--nonce", &cluster.nonce,
       "secret of the job, the same for all its tasks, with --rank, --world-size and --rendezvous. "
@@ -64,8 +64,8 @@ CommandOptions parse_cluster(std::span<const std::string> arguments,
   flags.add("--as", &as, "format of the output (tf-config: the value of TF_CONFIG)",
             {.choices = {"json", "tf-config"}});
   flags.add("--port-base", &port_base,
-            "port of the first task on each host; each further task of the host has the next port. "
-            "With --as tf-config",
+            "only with --as tf-config: port of the first task on each host; further tasks of the "
+            "host have the next ports",
             {.value = "PORT",
              .default_text = "the port of the rendezvous",
              .least = 1,

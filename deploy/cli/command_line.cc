@@ -44,9 +44,10 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   run.cache_dir = default_cache_dir(environment);
   add_data_flags(flags, run, "as the checkpoint records");
   const TrainFlag& threads = *find_train_flag("--input-threads");
-  flags.add(threads.name, threads.field(run),
-            "threads that read samples; auto: as many as the network needs, at most the CPUs",
-            threads.rules);
+  flags.add(
+      threads.name, threads.field(run),
+      "threads that read samples; auto: as many as the network needs, at most the number of CPUs",
+      threads.rules);
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
@@ -68,10 +69,9 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
 std::string network_file_help() {
   return "A network file is JSON: {\"name\": NAME, \"nodes\": [NODE, ...]}. A node is {\"op\": "
          "OPERATION, ...}.\n"
-         "It reads the node before it, or the nodes named in \"inputs\": [NAME, ...]. A node needs "
-         "a \"name\" if\n"
-         "another node lists it or if it has parameters. Operations, with their fields and "
-         "defaults:\n\n" +
+         "A node reads the node before it, or the nodes named in \"inputs\": [NAME, ...].\n"
+         "A node needs a \"name\" if another node lists it or if it has parameters.\n"
+         "Operations, with their fields and defaults:\n\n" +
          describe_operations() +
          "\nExamples:\n"
          "  syncopate network --model mnist-cnn --data digits --json > net.json\n"
@@ -109,8 +109,8 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
   FlagSet flags(
       "syncopate export",
       "Writes the weights and running statistics of a checkpoint, without the state of the "
-      "optimizer, to a safetensors file with PyTorch's names. If the run had --ema, it writes the "
-      "moving average of the weights. With --onnx it writes the whole network in a file for "
+      "optimizer, to a safetensors file with PyTorch's names. If the run had --ema, the moving "
+      "average of the weights is written. With --onnx the whole network is written to a file for "
       "onnxruntime.",
       "In Python:\n"
       "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)\n"
@@ -151,8 +151,8 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
             "table, but may lack the labels. All samples are normalised as in training",
             {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
-            "turn pictures as their EXIF orientation says; without this flag, only if the "
-            "checkpoint's run did");
+            "turn pictures as their EXIF orientation says; without this flag, pictures are turned "
+            "only if the run of the checkpoint had --exif");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add("--json", &options.json,

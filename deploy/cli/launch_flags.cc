@@ -215,7 +215,7 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
       "Starts the roles of a job (workers and servers) as processes on this machine and prints "
       "their output, each line with the role's name in front.",
       "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU and SIGQUIT are passed on to all roles;\n"
-      "the third signal of one kind kills them.\n"
+      "the third signal of one kind kills the roles.\n"
       "With --collective mpi among the flags of train, mpirun starts the workers.\n"
       "The exit code is the worst one of all roles; 2 is the worst, then 1, 75 and 0.\n\n"
       "Examples:\n"
@@ -242,13 +242,15 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             "number of restarts after failures. In a job with servers the failed role restarts "
             "alone if the others can go on; else all roles restart from the newest checkpoint",
             {.least = 0, .most = kMostRestarts});
-  flags.add("--restart-after", &restart_after,
-            "time between a failure and the restart; at most 45, because the other roles give up "
-            "after 60",
-            {.unit = "seconds",
-             .default_text = "0 if all roles restart; 0.2 if one does, doubled each time up to 2",
-             .least = 0.0,
-             .most = kLongestRestart});
+  flags.add(
+      "--restart-after", &restart_after,
+      "time between a failure and the restart; at most 45, because the other roles stop waiting "
+      "after 60",
+      {.unit = "seconds",
+       .default_text =
+           "0 if all roles restart; 0.2 if one role restarts, doubled at each restart up to 2",
+       .least = 0.0,
+       .most = kLongestRestart});
   flags.begin_group("Fault injection");
   flags.add("--join", &joins,
             "start worker W later, such as worker=4,at=30s, in a job with servers under async or "

@@ -263,7 +263,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
   };
   flags.add("--strategy", &options.strategy,
-            "strategy to train with; it decides which script is submitted",
+            "strategy to train with; the strategy decides which script is submitted",
             {.choices = names_of(strategies()), .excludes = {"--script"}});
   flags.add("--script", &options.script, "script to submit, in place of --strategy",
             {.choices = script_names()});
@@ -277,7 +277,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   flags.add("--cpus-per-task", &options.cpus_per_task, "number of CPUs of each process",
             count(kMostJobTasks,
                   "as in the script, or as many as --replicas and --threads after -- use; on GPUs, "
-                  "the same share of the node's CPUs as of its GPUs"));
+                  "CPUs in proportion to the process's share of the node's GPUs"));
   flags.add("--servers", &options.servers, "number of parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "number of nodes for the servers",
@@ -296,7 +296,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
                .default_text =
                    row.name == "gpus-per-task"
                        ? "none; with --devices cuda after --, one per replica, requested by --gres"
-                       : "Slurm's"});
+                       : "as Slurm decides"});
   }
   flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
             "submit an array job: element i trains with --seed i in its own folder. seed=0-9%4 "
@@ -304,17 +304,18 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             {.value = "seed=LIST", .default_text = "one job"});
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "Slurm partition of the job",
-            {.value = "NAME", .default_text = "Slurm's"});
+            {.value = "NAME", .default_text = "as Slurm decides"});
   flags.add("--server-partition", &options.server_partition, "partition of the servers",
             {.value = "NAME", .default_text = "--partition"});
   flags.add("--account", &options.account, "account to charge",
-            {.value = "NAME", .default_text = "Slurm's"});
+            {.value = "NAME", .default_text = "as Slurm decides"});
   flags.add("--qos",
             [&options](const std::string& text) {
               require_value("--qos", text);
               options.other_options.emplace_back("qos", text);
             },
-            "quality of service (QOS) of the job", {.value = "NAME", .default_text = "Slurm's"});
+            "quality of service (QOS) of the job",
+            {.value = "NAME", .default_text = "as Slurm decides"});
   flags.add("--sbatch-option", &others, "another option of sbatch, such as mail-type=END",
             {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",

@@ -85,7 +85,7 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
             {.value = "HOST:PORT"});
   flags.add("--host", &options.host, "name or address that workers connect to",
             {.value = "HOST", .default_text = "this host's name"});
-  flags.add("--port", &options.port, "port of this server's data",
+  flags.add("--port", &options.port, "port on which workers exchange data with this server",
             {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
   flags.add("--nonce", &job.nonce,
             "secret of the job, the same for all its tasks. Other users can see flags, so prefer "
@@ -94,17 +94,18 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
   flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
             "time to wait for the other tasks at the start", seconds(""));
   flags.add("--peer-timeout", &options.peer_timeout,
-            "a silent task counts as dead after 0.7 times this number, and while it starts after "
-            "three times as long",
-            seconds("15, on one machine 5"));
+            "time limit for silent tasks: a task counts as dead after 0.7 times this time without "
+            "a message, and three times as late while the task starts",
+            seconds("15; 5 if all tasks are on one machine"));
   flags.begin_group("Servers and staleness");
   flags.add("--threads", &options.threads, "threads that apply updates",
             {.default_text = "the CPUs, at most 4", .least = 1, .most = kMostServeTasks});
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint-dir", &options.snapshot_dir,
-            "folder of snapshots; a restarted server resumes from the last one",
+            "folder for the server's snapshots; a restarted server resumes from its last snapshot",
             {.value = "DIR", .default_text = "nothing is saved"});
-  flags.add("--snapshot-every", &options.snapshot_every, "time between two snapshots", seconds(""));
+  flags.add("--snapshot-every", &options.snapshot_every,
+            "time between two snapshots of the variables", seconds(""));
   flags.add("--record", &options.record,
             "file in which the server records the order of the pushes that it applies",
             {.value = "FILE", .default_text = "none"});

@@ -123,7 +123,7 @@ std::vector<OperationRow> make_rows() {
            .why_named = kHasParameters,
            .bytes = bytes_of_input,
            .help = "the first node: samples of --data, each a map [H, W, C] or a vector [F].\n"
-                   "shape, such as [28, 28, 1]: the only shape of samples that it takes (any)"},
+                   "shape, such as [28, 28, 1]: the only shape that samples may have (any)"},
           [](InputOp& op, NodeDraft& node) {
             return Fields{{"shape", ShapeField{&node.shape, kLargestSide}, true},
                           {"dtype", ChoiceField<DType>{&op.dtype, "dtype", kDTypes}, true},

@@ -211,7 +211,7 @@ TEST(HelpText, ShowsGroupsValuesChoicesAndDefaults) {
       "  --quiet                         no output\n"
       "  --nodes NODE,...                nodes\n"
       "  --pair A=B                      pair of things (default: none); may be repeated\n"
-      "  --config FILE                   file of flags, a line NAME = VALUE each, without the "
+      "  --config FILE                   file of flags; each line is NAME = VALUE, NAME without "
       "dashes\n"
       "                                  (default: none)\n");
 }

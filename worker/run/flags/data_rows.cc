@@ -67,14 +67,14 @@ std::vector<TrainFlag> record_flags() {
        .help = "name of the record feature that contains the image, with --data tfrecord:, tfds: "
                "or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
-       .rules = {.value = "NAME", .default_text = "the data set's, or image"},
+       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or image"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--label-feature",
        .help = "name of the record feature that contains the class or the label map, with --data "
                "tfrecord:, tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
-       .rules = {.value = "NAME", .default_text = "the data set's, or label"},
+       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or label"},
        .is_recorded = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--raw-shape",
@@ -107,7 +107,7 @@ std::vector<TrainFlag> input_flags() {
        .decides_updates = true},
       {.name = "--input-threads",
        .help = "threads that read and augment samples; auto: as many as the steps need, at most "
-               "the CPUs. Results do not depend on the number",
+               "the number of CPUs. Results do not depend on the number of threads",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            read_tuned("--input-threads", text, o.input.threads, o.input.autotune.threads);
@@ -157,14 +157,15 @@ std::vector<TrainFlag> data_flags() {
       {.name = "--normalize",
        .help = "mean M and standard deviation S by which each input channel is normalised: "
                "imagenet | none | M,M,M/S,S,S. Pixels are scaled to [0, 1] first, f32 values are "
-               "not. Pretrained weights need the numbers of their training",
+               "not. For pretrained weights, give the numbers that they were trained with",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            parse_normalize(text);
            o.network.normalize = text;
          };
        },
-       .rules = {.value = "NUMBERS", .default_text = "the data set's; none for f32 arrays"},
+       .rules = {.value = "NUMBERS",
+                 .default_text = "the numbers of the data set; none for f32 arrays"},
        .text = [](const TrainOptions& o) { return text_unless_empty(o.network.normalize); },
        .is_recorded = true},
       {.name = "--data",
@@ -177,7 +178,8 @@ std::vector<TrainFlag> data_flags() {
        .is_recorded = true,
        .in_comparison = {InComparison::kSetByCompare, kBefore}},
       {.name = "--cache-dir",
-       .help = "folder that keeps rendered samples and measurements of GPUs between runs",
+       .help = "folder that keeps rendered samples, and the fastest algorithms measured on GPUs, "
+               "between runs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -221,9 +223,9 @@ std::vector<TrainFlag> data_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--skip-bad-records",
-       .help =
-           "number of damaged pictures that the whole job may meet in an epoch or an evaluation. "
-           "Training reads the next good picture instead, evaluation leaves them out",
+       .help = "largest number of damaged pictures that the whole job accepts in an epoch or an "
+               "evaluation. Training reads the next good picture instead; evaluation leaves "
+               "damaged pictures out",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
        .rules = {.least = 0.0, .most = 1e9},
        .is_unset_at_zero = true,

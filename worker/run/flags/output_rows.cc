@@ -91,7 +91,7 @@ std::vector<TrainFlag> evaluation_flags() {
            {InComparison::kSetByCompare,
             "compare evaluates after training, so that evaluations take no time from it"}},
       {.name = "--metrics",
-       .help = "file for the results as JSON lines: begin, step, eval, summary",
+       .help = "file for the results as JSON lines, with the events begin, step, eval and summary",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.metrics; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -229,8 +229,8 @@ std::vector<TrainFlag> fault_flags() {
                   "--service-time, which it multiplies"}},
        .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
       {.name = "--pause",
-       .help = "pause worker W once: `at` counts from its first step, `for` is the duration, such "
-               "as at=20s,for=5s",
+       .help = "pause worker W once: `at` counts from the worker's first step, `for` is the "
+               "duration, such as at=20s,for=5s",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.pauses.push_back(parse_pause(text));

@@ -116,7 +116,7 @@ std::vector<TrainFlag> optimizer_flags() {
        .needs = {kAdam},
        .decides_updates = true},
       {.name = "--epsilon",
-       .help = "small number added to the denominator, with adam and adamw",
+       .help = "small number added to the denominator of the update, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.epsilon; },
        .needs = {kAdam},
        .decides_updates = true},
@@ -153,7 +153,7 @@ std::vector<TrainFlag> optimizer_flags() {
       {.name = "--reference-batch-size",
        .help = "batch size that --learning-rate was chosen for, in samples",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.reference_batch_size; },
-       .rules = {.default_text = "one replica's batch", .least = 1},
+       .rules = {.default_text = "the batch size of one replica", .least = 1},
        .is_unset_at_zero = true,
        .needs = {kScales},
        .decides_updates = true},
@@ -166,7 +166,7 @@ std::vector<TrainFlag> schedule_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--epochs",
        .help = "passes over the data. Samples at the end of a pass that do not fill a batch are "
-               "not trained; synchronous replicas share a batch",
+               "not trained; one batch is divided among all synchronous replicas",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
        .rules = {.least = 1, .most = kMostEpochs},
        .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
@@ -197,7 +197,7 @@ std::vector<TrainFlag> schedule_flags() {
       {.name = "--batch-size",
        .help = "samples per step over all replicas, in place of --batch-size-per-replica",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.global_batch_size; },
-       .rules = {.default_text = "the sum over the replicas",
+       .rules = {.default_text = "the sum of --batch-size-per-replica over all replicas",
                  .least = 1,
                  .most = kMostSamples,
                  .excludes = {"--batch-size-per-replica"}},
@@ -218,8 +218,9 @@ std::vector<TrainFlag> practice_flags() {
        .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
        .decides_updates = true},
       {.name = "--accumulate",
-       .help = "micro-batches per replica and step; the update uses the sum of their gradients. A "
-               "step has N times --batch-size-per-replica samples, or --batch-size in N parts",
+       .help =
+           "micro-batches per replica and step; the update uses the sum of their gradients. A step "
+           "has N times --batch-size-per-replica samples; --batch-size is divided into N parts",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.micro_batches; },
        .rules = {.least = 1, .most = kMostMicroBatches},
        .decides_updates = true,
@@ -267,9 +268,9 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--reduce-on-plateau",
-       .help =
-           "multiply the learning rate by `factor` after `patience` evaluations without a better "
-           "result, such as factor=0.1,patience=2; metric=loss and patience=1 unless given",
+       .help = "multiply the learning rate by `factor` after `patience` evaluations without a "
+               "better result, such as factor=0.1,patience=2. Unless given, the metric is loss and "
+               "patience is 1",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.rules.reduce_on_plateau = parse_reduce_on_plateau(text);
@@ -281,9 +282,9 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--keep-best",
-       .help = "write a checkpoint at each evaluation, and always keep the best one. The metric of "
-               "--early-stop or --stop-at decides, else accuracy (mean IoU for label maps, mae for "
-               "targets that are numbers)",
+       .help = "write a checkpoint at each evaluation, and always keep the best one. The best one "
+               "is chosen by the metric of --early-stop or --stop-at, else by accuracy (mean IoU "
+               "for label maps, mae for targets that are numbers)",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.rules.keeps_best; },
        .needs = {kEvaluates, kEvaluatesWhenDue, kCheckpointDir},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},

@@ -119,7 +119,7 @@ std::vector<TrainFlag> strategy_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.precision); },
        .in_comparison = {InComparison::kNeutral}},  // f32; others require --devices cuda
       {.name = "--replicas",
-       .help = "copies of the network in this process; they share its CPUs",
+       .help = "copies of the network in this process, which share the CPUs of the process",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.replicas; },
        .rules = {.default_text = "1; with mirrored or central-storage on GPUs, one per GPU",
                  .least = 1,
@@ -154,13 +154,14 @@ std::vector<TrainFlag> strategy_flags() {
        .help = "compute threads per replica; two runs give the same bits only with the same number "
                "of threads",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.lanes; },
-       .rules = {.default_text = "the CPUs, at most the CPU quota, divided among the replicas",
+       .rules = {.default_text =
+                     "the number of CPUs, at most the CPU quota, divided among the replicas",
                  .least = 1,
                  .most = kMostThreads},
        .is_unset_at_zero = true,
        .agreement = TrainFlag::Agreement::kWarning},
       {.name = "--collective",
-       .help = "implementation of the all-reduce",
+       .help = "implementation of the all-reduce, which sums the gradients of all replicas",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.collective; },
        .rules = {.choices = collective_names()},
        .needs = {{[](const TrainOptions& o) {
@@ -233,7 +234,7 @@ std::vector<TrainFlag> cluster_flags() {
        .help = "time from the death of a task to the end of the job; up to three times as long "
                "while tasks start on other machines",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.peer_timeout; },
-       .rules = timeout("15, on one machine 5"),
+       .rules = timeout("15; 5 if all tasks are on one machine"),
        .is_unset_at_zero = true,
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
