@@ -276,7 +276,8 @@ std::vector<TrainFlag> consistency_flags() {
                          "give it in --strategies, as in parameter-server:sync+backup:1"}},
       {.name = "--staleness-rule",
        .help = "correction of stale gradients, with --consistency async and ssp (inverse: learning "
-               "rate divided by staleness; dc: delay compensation)",
+               "rate divided by staleness; dc: delay compensation; dc-adaptive: delay compensation "
+               "of adaptive strength)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.staleness_rule);
        },
@@ -286,7 +287,8 @@ std::vector<TrainFlag> consistency_flags() {
                          "give it in --strategies, as in parameter-server:async+inverse"}},
       {.name = "--compress",
        .help = "compression of the gradients that workers push, with error feedback: none | bf16 "
-               "(also rounds the values that workers compute with) | topk:FRACTION",
+               "(also rounds the values that workers compute with) | topk:FRACTION (sends only "
+               "this fraction of the elements, the largest ones)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.parameter_server.compression = ps::parse_compression(text, "--compress");
@@ -297,7 +299,8 @@ std::vector<TrainFlag> consistency_flags() {
        .needs = {kServerStrategy},
        .decides_updates = true},
       {.name = "--partition",
-       .help = "partition of variables over servers: fixed:N | min-size:BYTES | max-size:BYTES",
+       .help = "partition of variables over servers, as by TensorFlow's partitioners: fixed:N | "
+               "min-size:BYTES | max-size:BYTES",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            if (text.empty()) return;
