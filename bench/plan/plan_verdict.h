@@ -9,13 +9,15 @@
 
 namespace syncopate::bench {
 
-// The largest mean staleness of a recommended row. Source: the presets in bench/README.md. In the
-// preset staleness, asynchronous training with a learning rate of 0.1 and equal step times reached
-// an accuracy of 97.30 % with 1 worker, 96.85 % with 4 workers (mean staleness 3), 93.31 % with 8
-// (mean staleness 7) and 40.32 % with 16 (mean staleness 15). The preset has no row with a mean
-// staleness between 3 and 7. The limit is a little above 3, because the mean of a simulation
-// varies. It is cautious: in the preset stragglers, with varying step times, the accuracy at a mean
-// staleness of 7 was within a standard deviation of synchronous training.
+// The largest mean staleness with which the plan recommends a row (a strategy with a number of
+// workers), unless the row reached the target accuracy in training. Source: the presets `staleness`
+// and `stragglers` of `compare`, bench/README.md. In the preset `staleness`, asynchronous training
+// with a learning rate of 0.1 and equal step times reached an accuracy of 97.24 % with 1 worker,
+// 96.76 % with 4 workers (mean staleness 3), 92.83 % with 8 (mean staleness 7) and 39.07 % with 16
+// (mean staleness 15). The preset has no variant with a mean staleness between 3 and 7. The limit
+// is a little above 3, because the mean of a simulation varies. The limit is cautious: in the
+// preset `stragglers`, with varying step times, the accuracy at a mean staleness of 7 was within
+// one standard deviation of the accuracy of synchronous training.
 inline constexpr double kMostStaleness = 3.5;
 
 // Returns whether the mean staleness of the row is above kMostStaleness and the row did not reach
