@@ -29,9 +29,12 @@ class Reducer {
   virtual std::span<const float> result() = 0;  // returns the sum over all ranks
 };
 
-// Runs one rank of a side of `syncopate-bench all-reduce`. Rank 0 prints {"event": "ready", ...}
-// with `description`. All ranks then serve the command `run BYTES ITERATIONS`. Rank 0 answers
-// {"event": "steps", "seconds": [...], "algorithm": ...} with the time of the slowest rank in each
+// Runs one rank of a side. A side is one of the programs that `syncopate-bench all-reduce`
+// compares; every rank of a side is a process. Rank 0 prints {"event": "ready", ...} with
+// `description`. Rank 0 then reads commands from standard input and passes each command to the
+// other ranks. At the command `run BYTES ITERATIONS`, all ranks measure ITERATIONS calls of
+// reducer.all_reduce() with a tensor of BYTES bytes. Rank 0 then prints {"event": "steps",
+// "seconds": [...], "algorithm": ...}, where "seconds" has the time of the slowest rank in each
 // call. The inputs are rewritten before every call, and the result of the last call is checked.
 // Returns at the command `quit` or at the end of standard input. Throws PeerError for a wrong sum
 // or a lost rank, and UsageError for an unknown command.

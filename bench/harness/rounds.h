@@ -35,8 +35,9 @@ Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
 // Returns a text on how reliable the numbers are: core placement, foreign load, and the number of
 // rounds that were dropped because of foreign load.
 std::string describe_conditions(const Rounds& rounds);
-// Returns the disturbances of all rounds as JSON: {"quiet":B, "foreign_load_per_round":[...],
-// "core_ring_gb_per_s_per_round":[...]}.
+// Returns the state of the machine during the rounds as JSON: {"quiet": true or false,
+// "foreign_load_per_round": [...], "core_ring_gb_per_s_per_round": [...]}. "quiet" is the result of
+// is_quiet() (measure.h). The arrays are Rounds::foreign and Rounds::ring_gb_per_s.
 nlohmann::json conditions_json(const Rounds& rounds);
 
 }  // namespace syncopate::bench

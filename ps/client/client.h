@@ -142,8 +142,10 @@ class Client {
   // Waits for the worker's next assignment (evaluation, checkpoint) and returns it; nullopt when
   // the job is over.
   std::optional<wire::AssignmentT> wait_assignment();
-  // Reads a snapshot into `values` and `slots`, each block [arena total] f32; `slots` may be empty.
-  // Throws SnapshotWithdrawn if a server that held a part of the snapshot has ended.
+  // Reads the values and the optimizer slots of a snapshot into `values` and `slots`. `values` and
+  // every span in `slots` have one f32 for every element of the parameter arena. If `slots` is
+  // empty, only the values are read. Throws SnapshotWithdrawn if a server that held a part of the
+  // snapshot has ended.
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);

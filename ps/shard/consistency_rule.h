@@ -74,12 +74,14 @@ class ConsistencyRule {
   // Returns whether the values include all of the worker's own pushes up to `sequence`. This is the
   // first condition of may_read().
   bool includes(WorkerId worker, std::uint64_t sequence) const noexcept;
-  // least_clock_for() and slowest() give the second condition of may_read(): a worker may read if
-  // slowest() is not less than least_clock_for(worker). slowest() returns the least clock of all
-  // awaited workers. Both return nullopt unless the rule is kSsp. least_clock_for() also returns
-  // nullopt for an unknown worker, and slowest() if no worker is awaited. Between two join() calls
-  // of a worker, its least_clock_for() never decreases.
+  // Returns the worker's clock minus max_staleness: the clock that all awaited workers must have
+  // reached before this worker may read. Returns nullopt unless the rule is kSsp, and for an
+  // unknown worker. Between two join() calls of a worker, the result for the worker never
+  // decreases.
   std::optional<std::int64_t> least_clock_for(WorkerId worker) const noexcept;
+  // Returns the least clock of all awaited workers. Returns nullopt unless the rule is kSsp, and if
+  // no worker is awaited. The second condition of may_read() is that slowest() >=
+  // least_clock_for(worker); the condition holds if either function returns nullopt.
   std::optional<std::int64_t> slowest() const noexcept;
   // Returns whether this push may begin according to hold() and limit(), with which a snapshot
   // restricts pushes; true without such a restriction.

@@ -24,10 +24,12 @@ struct CallerLimits {
   std::uint64_t most_bytes = 17U << 16U;
 };
 
-// The connections without a greeting of one listening socket. Used by the socket's thread only. A
-// connection is named by its descriptor, which ZeroMQ owns. ZeroMQ may close a descriptor and reuse
-// its number for a new connection just when this class closes the old connection. Then this class
-// closes the new connection by mistake, and the new caller connects again.
+// Watches the connections that other programs open to one listening socket. Closes a connection
+// that exceeds CallerLimits before a greeting of this job has arrived over it. Used by the socket's
+// thread only. A connection is named by its descriptor, which ZeroMQ owns. ZeroMQ may close a
+// descriptor and reuse its number for a new connection just when this class closes the old
+// connection. Then this class closes the new connection by mistake, and the new caller connects
+// again.
 class UnknownCallers {
  public:
   explicit UnknownCallers(const CallerLimits& limits) : limits_(limits) {}

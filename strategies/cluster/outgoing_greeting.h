@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// The types of the frames of a greeting. The frame with the task's introduction (`hello` below) has
-// a type of its own.
+// The types of all frames of a greeting except the frame in which the caller introduces its task.
+// That frame, with its type, is the parameter `hello` of the constructor of OutgoingGreeting.
 inline constexpr std::uint16_t kGreetingCall = 0x4701;       // to the listener, without payload
 inline constexpr std::uint16_t kGreetingChallenge = 0x4702;  // to the caller: the challenge
 inline constexpr std::uint16_t kGreetingProof = 0x4703;      // to the caller: the listener's proof

@@ -34,7 +34,7 @@ auto onednn_call(std::string_view what, const Make& make) {
   }
 }
 
-// A oneDNN primitive and its arguments. run() allocates no memory in this program's code.
+// A oneDNN primitive and its arguments. run() itself allocates no memory, but oneDNN may.
 class BoundPrimitive {
  public:
   struct Argument {

@@ -63,7 +63,8 @@ class BatchRing {
   std::size_t take();
   // Returns how long take() has waited so far.
   std::chrono::nanoseconds waited() const noexcept { return waited_; }
-  // Returns how many batches are prepared ahead now. Any thread may call this.
+  // Returns the present prefetch depth: how many batches the readers may prepare ahead of the
+  // consumer. The ring may tune the depth while it runs. Any thread may call this.
   int ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
   // Returns how many readers fill batches now. Only the consumer's thread may call this.
   int readers() const noexcept { return active_; }

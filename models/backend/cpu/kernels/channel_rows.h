@@ -1,5 +1,6 @@
-// Visits the pixels of a map with blocked channels, or the vectors of a batch, for kernels that
-// process the channels of each pixel block by block.
+// Visits every pixel of a batch of maps with blocked channels, or every vector of a batch. A vector
+// counts as a map with one pixel. Used by kernels that process one pixel after another, such as
+// layer norm and softmax; they divide the channels of a pixel into blocks of kBlock.
 #pragma once
 
 #include "models/backend/cpu/kernels/kernels_isa.h"

@@ -104,14 +104,14 @@ struct Dropout {
 template <typename T>
 void dropout(const Dropout& how, const std::uint64_t* keys, const T* x, T* y, cudaStream_t stream);
 
-// The next functions work on the bias of a map [rows, channels].
-
-// Adds a bias in place, y += bias[c], then applies ReLU if `relu`. bias: f32 [channels].
+// Adds a bias to a map y [rows, channels] in place: y[row, c] += bias[c] for every row. Then
+// applies ReLU if `relu`. bias: f32 [channels].
 template <typename T>
 void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool relu,
               cudaStream_t stream);
-// Computes the gradient of a bias: db[c] = sum over rows of dy. scratch: bias_gradient_scratch()
-// bytes.
+// Computes the gradient of a bias, db: f32 [channels]. db[c] is the sum of dy[row, c] over all
+// rows, where dy [rows, channels] is the gradient of the map to which the bias was added (before
+// ReLU). scratch: bias_gradient_scratch() bytes.
 template <typename T>
 void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
                    cudaStream_t stream);

@@ -37,9 +37,10 @@ __device__ Value sum_of_row(Value value, Value* values) {
   return combined_in_row<kLanes>(value, values, [](Value a, Value b) { return a + b; });
 }
 
-// The part of a row that a thread computes: the packs of kWidth channels that begin at channels
-// first, first + kStep, ... below `end`. A thread beyond the last row has an empty part, but still
-// takes part in the sums.
+// The part of a row that one thread computes: the packs of kWidth channels that begin at the
+// channels `first`, `first` + kStep, `first` + 2 * kStep, ..., all below `end`. A thread beyond the
+// last row has an empty part, but must still call combined_in_row() when the other threads of its
+// block do.
 template <int kLanes, int kWidth>
 struct RowPart {
   static constexpr int kStep = kLanes * kWidth;
