@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <span>
 
 #include "deploy/commands/commands.h"
 #include "deploy/slurm/gpu_request.h"
@@ -26,12 +27,8 @@ namespace {
 FileDescriptor file_with(const std::string& text) {
   FileDescriptor file(memfd_create("job script", MFD_CLOEXEC));
   if (!file) throw FileError(describe_errno("make", "a file in memory", errno));
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
-    if (count < 0 && errno != EINTR) {
-      throw FileError(describe_errno("write", "the job script", errno));
-    }
-    if (count > 0) done += static_cast<std::size_t>(count);
+  if (write_all(file, std::as_bytes(std::span(text))) < text.size()) {
+    throw FileError(describe_errno("write", "the job script", errno));
   }
   lseek(file.get(), 0, SEEK_SET);
   return file;

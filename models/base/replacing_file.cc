@@ -22,15 +22,6 @@ constexpr mode_t kReplacingFileMode = 0666;
   throw FileError(describe_errno(action, path.string(), error));
 }
 
-// A rename of a file survives a crash only after the file's folder has been synced.
-void sync_folder_of(const std::filesystem::path& path) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor) fail_to("open folder", folder, errno);
-  // EINVAL from fsync means that the file system does not support syncing a folder.
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
-}
-
 // Returns the path to rename to; for a link, the path behind it. Throws FileError for a device or a
 // folder, because a rename would replace the one and refuse the other at the end, and if the path's
 // folder is missing.
@@ -52,6 +43,14 @@ std::filesystem::path target_of(std::filesystem::path path) {
 
 }  // namespace
 
+void sync_folder_of(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor) fail_to("open folder", folder, errno);
+  // EINVAL from fsync means that the file system does not support syncing a folder.
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
+}
+
 ReplacingFile::ReplacingFile(std::filesystem::path path)
     : path_(target_of(std::move(path))),
       temporary_(fmt::format("{}{}{}", path_.string(), kTemporarySuffix, ::getpid())),
@@ -65,12 +64,7 @@ ReplacingFile::~ReplacingFile() {
 }
 
 void ReplacingFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_to("write", temporary_, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (write_all(file_, bytes) < bytes.size()) fail_to("write", temporary_, errno);
 }
 
 void ReplacingFile::commit() {

@@ -37,4 +37,7 @@ class ReplacingFile {
   FileDescriptor file_;
 };
 
+// Syncs the folder of a file: a rename survives a crash only after that. Throws FileError.
+void sync_folder_of(const std::filesystem::path& path);
+
 }  // namespace syncopate

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <exception>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -159,16 +160,8 @@ void Trace::append_records(TraceThread& thread) {
 }
 
 int Trace::write_text() {
-  std::string_view rest = text_;
-  int error = 0;
-  while (!rest.empty() && error == 0) {
-    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
-    if (written >= 0) {
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
+  const std::span<const char> text = text_;
+  const int error = write_all(file_, std::as_bytes(text)) < text.size() ? errno : 0;
   text_.clear();
   return error;
 }

@@ -264,16 +264,11 @@ void OrderRecordWriter::append(const OrderEntry& entry) {
 
 void OrderRecordWriter::flush() {
   if (!file_) return;
-  for (std::span<const std::byte> left = buffer_; !left.empty();) {
-    const ssize_t written = ::write(file_.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      file_.reset();
-      buffer_.clear();
-      throw FileError(describe_errno("write order record", path_, error));
-    }
-    left = left.subspan(static_cast<std::size_t>(written));
+  if (write_all(file_, buffer_) < buffer_.size()) {
+    const int error = errno;
+    file_.reset();
+    buffer_.clear();
+    throw FileError(describe_errno("write order record", path_, error));
   }
   buffer_.clear();
 }

@@ -185,15 +185,10 @@ const TensorEntry* SafetensorsReader::find(std::string_view name) const noexcept
 }
 
 void SafetensorsReader::read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t count =
-        ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw FileError(describe_errno("read " + what_, path_.string(), errno));
-    if (count == 0) cut_short(offset + bytes.size(), offset);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
+  const std::size_t got = read_all_at(file_, offset, bytes);
+  if (got == bytes.size()) return;
+  if (errno != 0) throw FileError(describe_errno("read " + what_, path_.string(), errno));
+  cut_short(offset + bytes.size(), offset + got);
 }
 
 void SafetensorsReader::verify_checksum() const {

@@ -13,6 +13,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
+#include "models/base/replacing_file.h"
 #include "ps/net/endpoint.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -34,18 +35,6 @@ std::uint32_t extend_checksum(std::uint32_t checksum, std::span<const std::byte>
 
 [[noreturn]] void fail(std::string_view action, const std::filesystem::path& path) {
   throw FileError(describe_errno(action, path.string(), errno));
-}
-
-// Syncs the folder: the rename of a file is durable only after its folder has been synced.
-void sync_folder(const std::filesystem::path& folder) {
-  const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor) fail("open folder", folder);
-  // EINVAL means that the file system cannot sync folders.
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail("sync folder", folder);
-}
-
-std::filesystem::path folder_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
 // Creates the temporary file with the permissions that the umask allows, because it becomes the
@@ -114,12 +103,7 @@ std::string SafetensorsWriter::header() const {
 }
 
 void SafetensorsWriter::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write checkpoint", temporary_);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (write_all(file_, bytes) < bytes.size()) fail("write checkpoint", temporary_);
 }
 
 void SafetensorsWriter::append(std::span<const float> values) {
@@ -150,7 +134,7 @@ void SafetensorsWriter::commit() {
     ::unlink(temporary_.c_str());
     throw FileError(describe_errno("rename checkpoint to", path_.string(), error));
   }
-  sync_folder(folder_of(path_));
+  sync_folder_of(path_);
 }
 
 }  // namespace syncopate

@@ -59,15 +59,6 @@ Header make_header(const PixelCacheKey& key, std::span<const std::uint8_t> paylo
   return header;
 }
 
-void write_all(int file, const std::string& path, std::span<const std::uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw FileError(describe_errno("write", path, errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
 }  // namespace
 
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
@@ -114,9 +105,10 @@ void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& k
   if (!file) throw FileError(describe_errno("create", temporary, errno));
   try {
     const Header header = make_header(key, payload);
-    write_all(file.get(), temporary,
-              {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)});
-    write_all(file.get(), temporary, payload);
+    for (const auto bytes : {std::as_bytes(std::span(&header, 1)), std::as_bytes(payload)}) {
+      if (write_all(file, bytes) == bytes.size()) continue;
+      throw FileError(describe_errno("write", temporary, errno));
+    }
     // No fsync: the checksum finds a file that a power cut damaged.
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
       throw FileError(describe_errno("rename to", path.string(), errno));

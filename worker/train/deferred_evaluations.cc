@@ -54,15 +54,8 @@ std::uint64_t bytes_in(const RecordHead& head) {
   return sizeof(RecordHead) + (head.values + head.state) * sizeof(float);
 }
 
-bool read_all(int file, std::span<std::byte> bytes, std::uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
-  return true;
+bool read_all(const FileDescriptor& file, std::uint64_t offset, std::span<std::byte> bytes) {
+  return read_all_at(file, offset, bytes) == bytes.size();
 }
 
 [[noreturn]] void cannot(const char* action, const fs::path& folder, bool has_name) {
@@ -125,7 +118,7 @@ void DeferredEvaluationFile::read_entries() {
   if (::fstat(file_.get(), &status) != 0) fail("read a deferred evaluation in");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   RecordHead head;
-  while (read_all(file_.get(), std::as_writable_bytes(std::span(&head, 1)), size_)) {
+  while (read_all(file_, size_, std::as_writable_bytes(std::span(&head, 1)))) {
     const bool is_known = head.mark == Mark::kToEvaluate || head.mark == Mark::kDone;
     const std::uint64_t most = size / sizeof(float);  // keeps the sum of both counts below 2^64
     if (!is_known || head.values > most || head.state > most) break;
@@ -168,22 +161,17 @@ void DeferredEvaluationFile::append(const EvalMetrics& moment, const Snapshot& c
 }
 
 void DeferredEvaluationFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("store a deferred evaluation in");
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
+  if (write_all(file_, bytes) < bytes.size()) fail("store a deferred evaluation in");
 }
 
 Snapshot DeferredEvaluationFile::read(const Entry& entry) const {
   Snapshot copy{make_host_tensor({static_cast<std::int64_t>(entry.values)}, DType::kF32),
                 {},
                 make_host_tensor({static_cast<std::int64_t>(entry.state)}, DType::kF32)};
-  errno = EIO;
   const std::uint64_t begin = entry.offset + sizeof(RecordHead);
-  if (!read_all(file_.get(), copy.values.bytes(), begin) ||
-      !read_all(file_.get(), copy.state.bytes(), begin + entry.values * sizeof(float))) {
+  if (!read_all(file_, begin, copy.values.bytes()) ||
+      !read_all(file_, begin + entry.values * sizeof(float), copy.state.bytes())) {
+    if (errno == 0) errno = EIO;  // the file ends too early
     fail("read a deferred evaluation in");
   }
   return copy;

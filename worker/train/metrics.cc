@@ -263,19 +263,14 @@ class JsonLines final : public MetricsWriter {
   // line.
   void append(const std::string& line) {
     const std::string text = ends_broken_ ? "\n" + line : line;
-    std::string_view rest = text;
-    while (!rest.empty()) {
-      const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) break;
-      rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-    if (rest.size() < text.size()) ends_broken_ = !rest.empty();
-    if (!rest.empty() && !is_failing_) {
+    const std::size_t written = write_all(file_, std::as_bytes(std::span(text)));
+    const bool is_whole = written == text.size();
+    if (written > 0) ends_broken_ = !is_whole;
+    if (!is_whole && !is_failing_) {
       log(LogLevel::kWarning, describe_errno("write --metrics", path_.string(), errno) +
                                   "; training goes on, and later lines are tried again");
     }
-    is_failing_ = !rest.empty();
+    is_failing_ = !is_whole;
   }
 
   std::filesystem::path path_;

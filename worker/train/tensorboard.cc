@@ -249,21 +249,15 @@ void EventFile::add_picture(std::int64_t step, const Caption& caption,
 void EventFile::write(std::string_view event) {
   std::vector<std::byte> record;
   append_record(std::as_bytes(std::span(event)), record);
-  std::span<const std::byte> rest = record;
   const off_t end = ::lseek(file_.get(), 0, SEEK_END);
-  while (!rest.empty()) {
-    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) break;
-    rest = rest.subspan(static_cast<std::size_t>(written));
-  }
-  if (!rest.empty() && !is_failing_) {
+  const bool is_whole = write_all(file_, record) == record.size();
+  if (!is_whole && !is_failing_) {
     log(LogLevel::kWarning, describe_errno("write --tensorboard", path_.string(), errno) +
                                 "; training goes on, and later events are tried again");
   }
   // TensorBoard would stop at a part of an event.
-  if (!rest.empty() && ::ftruncate(file_.get(), end) != 0) file_.reset();
-  is_failing_ = !rest.empty();
+  if (!is_whole && ::ftruncate(file_.get(), end) != 0) file_.reset();
+  is_failing_ = !is_whole;
 }
 
 FileDescriptor claim_curves(const std::filesystem::path& folder) {

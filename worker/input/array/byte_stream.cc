@@ -1,5 +1,6 @@
 #include "worker/input/array/byte_stream.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -190,6 +191,13 @@ std::vector<std::uint8_t> read_up_to(ByteStream& stream, std::uint64_t size) {
     }
   }
   return bytes;
+}
+
+std::size_t read_up_to_end(const FileDescriptor& file, const std::string& path,
+                           std::uint64_t offset, std::span<std::byte> target) {
+  const std::size_t got = read_all_at(file, offset, target);
+  if (got == target.size() || errno == 0) return got;
+  throw FileError(describe_errno(fmt::format("read byte {} of", offset + got), path, errno));
 }
 
 std::optional<std::filesystem::path> find_packed(const std::filesystem::path& dir,

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "models/base/file_descriptor.h"
+
 namespace syncopate {
 
 // Reads the bytes of a file, and unpacks them if the file is packed. One thread only.
@@ -34,6 +36,11 @@ std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path, 
 // Returns the next `size` bytes, or fewer at the end of the data. Memory is allocated as bytes are
 // read, so that a wrong size in a header does not allocate memory.
 std::vector<std::uint8_t> read_up_to(ByteStream& stream, std::uint64_t size);
+
+// Reads from a byte of an open file on; returns fewer bytes than asked for only at its end. path:
+// for messages. Throws FileError that names path and byte.
+std::size_t read_up_to_end(const FileDescriptor& file, const std::string& path,
+                           std::uint64_t offset, std::span<std::byte> target);
 
 // Returns the first existing file of DIR/NAME, DIR/NAME.gz and DIR/NAME.zst; nullopt if none
 // exists. Throws FileError if a path cannot be examined or is not a file.

@@ -3,35 +3,15 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <vector>
 
 #include "models/base/errors.h"
+#include "worker/input/array/byte_stream.h"
 
 namespace syncopate {
-namespace {
-
-// Reads up to target.size() bytes from a byte of the file on; returns fewer only at its end.
-std::size_t read_at(int file, const std::string& path, std::uint64_t offset,
-                    std::span<std::byte> target) {
-  std::size_t done = 0;
-  while (done < target.size()) {
-    const ssize_t got = ::pread(file, target.data() + done, target.size() - done,
-                                static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw FileError(describe_errno(fmt::format("read byte {} of", offset + done), path, errno));
-    }
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
-}
-
-}  // namespace
 
 NpyFile::NpyFile(const std::filesystem::path& path)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
@@ -40,7 +20,7 @@ NpyFile::NpyFile(const std::filesystem::path& path)
   if (::fstat(file_.get(), &status) != 0) throw FileError(describe_errno("read", path_, errno));
   if (!S_ISREG(status.st_mode)) throw FileError(path_ + ": no regular file; expected a .npy file");
   std::vector<std::uint8_t> start(kNpyStartBytes);
-  start.resize(read_at(file_.get(), path_, 0, std::as_writable_bytes(std::span(start))));
+  start.resize(read_up_to_end(file_, path_, 0, std::as_writable_bytes(std::span(start))));
   header_ = parse_npy_header(start, path_);
   const std::uint64_t bytes =
       check_npy_size(header_, static_cast<std::uint64_t>(status.st_size), path_);
@@ -53,7 +33,7 @@ NpyFile::NpyFile(const std::filesystem::path& path)
 
 void NpyFile::read(std::int64_t row, std::span<std::byte> target) const {
   const std::uint64_t offset = offset_of(row);
-  const std::size_t got = read_at(file_.get(), path_, offset, target);
+  const std::size_t got = read_up_to_end(file_, path_, offset, target);
   if (got == target.size()) return;
   throw FileError(
       fmt::format("{}: ends at byte {}, inside row {}; it was cut short since it was opened; start "

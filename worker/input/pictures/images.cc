@@ -65,16 +65,9 @@ class ImageDataset final : public PictureDataset {
     }
     auto bytes =
         std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(entry.size_bytes));
-    std::size_t num_read = 0;
-    while (num_read < bytes->size()) {
-      const ssize_t count = ::read(file.get(), bytes->data() + num_read, bytes->size() - num_read);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw FileError(describe_errno("read", name, errno));
-      if (count == 0) break;
-      num_read += static_cast<std::size_t>(count);
-    }
-    if (num_read < bytes->size() || status.st_size != entry.size_bytes ||
-        modified != entry.modified) {
+    const bool is_whole = read_all_at(file, 0, *bytes) == bytes->size();
+    if (!is_whole && errno != 0) throw FileError(describe_errno("read", name, errno));
+    if (!is_whole || status.st_size != entry.size_bytes || modified != entry.modified) {
       throw FileError(
           fmt::format("{}: the file changed while it was in use; start again with "
                       "files that do not change",

@@ -125,18 +125,7 @@ std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::byte> targe
     }
     return copied;
   }
-  std::size_t done = 0;
-  while (done < target.size()) {
-    const ssize_t got = ::pread(file_.get(), target.data() + done, target.size() - done,
-                                static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw FileError(describe_errno(fmt::format("read byte {} of", offset + done), path_, errno));
-    }
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
+  return read_up_to_end(file_, path_, offset, target);
 }
 
 void RecordFile::read_exactly(std::uint64_t offset, std::span<std::byte> target,
