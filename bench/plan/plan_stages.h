@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bench/virtual_clock/pipeline_times.h"
-#include "strategies/pipeline/stage_memory.h"
+#include "strategies/pipeline/stages.h"
 
 namespace syncopate::bench {
 

@@ -1,7 +1,7 @@
-#include "deploy/cli/fault_flags.h"
-
+// Checks the flags of fault injection: slow links and compute delays.
 #include <fmt/format.h>
 
+#include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "worker/run/run_devices.h"
 

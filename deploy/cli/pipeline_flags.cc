@@ -1,11 +1,12 @@
-#include "deploy/cli/pipeline_flags.h"
-
+// Checks that the flags of `train --strategy pipeline` fit together. check_cluster() calls it when
+// the tasks of the job are known.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
 #include "worker/run/run_sizes.h"

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "deploy/cli/fault_flags.h"
-#include "deploy/cli/pipeline_flags.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/fault_flags.h"
 #include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"

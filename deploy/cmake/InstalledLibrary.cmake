@@ -14,7 +14,6 @@ set(SYNCOPATE_PUBLIC_HEADERS
   models/tensor/parameter_arena.h
   models/tensor/tensor.h
   models/zoo/zoo.h
-  worker/input/bad_samples.h
   worker/input/dataset.h
   worker/input/draw.h
   worker/input/sample.h

@@ -21,7 +21,7 @@
 #include "models/base/replacing_file.h"
 #include "worker/input/pictures/image_folder.h"
 #include "worker/input/record/example.h"
-#include "worker/input/record/record_writer.h"
+#include "worker/input/record/record_file.h"
 #include "worker/run/exit_codes.h"
 #include "worker/train/progress.h"
 #include "worker/train/stop_signal.h"

@@ -1,10 +1,10 @@
-#include "deploy/onnx/layer_names.h"
-
+// Chooses names for the nodes of a network file from the names in an ONNX file.
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <vector>
 
+#include "deploy/onnx/onnx_layer_weights.h"
 #include "models/base/lower_case.h"
 
 namespace syncopate {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "deploy/onnx/layer_names.h"
 #include "models/base/errors.h"
 
 namespace syncopate {

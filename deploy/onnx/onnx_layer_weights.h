@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -113,5 +114,12 @@ void require_shape(const proto::onnx::NodeProto& node, const Shape& expected, co
 // Converts `value`, a number in the ONNX file, to int. Throws UsageError naming `what` unless the
 // number is from `least` to `most`.
 int to_int(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what);
+
+// Returns the name for a layer, such as "layer1.0.conv1". weight: the name of the layer's weight,
+// such as "layer1.0.conv1.weight", from which the layer's name is made. If `weight` has another
+// form, the layer's name is made from `node`, such as "/layer1/layer1.0/conv1/Conv". If the node
+// has no name, the layer's name is `op` in lower case. Characters that a network file does not
+// allow are replaced.
+std::string layer_name(std::string_view node, std::string_view weight, std::string_view op);
 
 }  // namespace syncopate

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "deploy/onnx/onnx_operators.h"
-#include "deploy/onnx/onnx_windows.h"
 #include "models/base/errors.h"
 
 namespace syncopate {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
-#include "deploy/onnx/layer_names.h"
 #include "deploy/onnx/onnx_input.h"
+#include "deploy/onnx/onnx_layer_weights.h"
 #include "deploy/onnx/onnx_missing.h"
 #include "deploy/onnx/onnx_network.h"
 #include "deploy/onnx/onnx_operators.h"

@@ -1,5 +1,4 @@
-#include "deploy/onnx/onnx_windows.h"
-
+// Reads the sizes and paddings of the windows of convolutions and pools in an ONNX file.
 #include <fmt/format.h>
 
 #include <algorithm>

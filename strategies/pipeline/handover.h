@@ -1,5 +1,5 @@
 // Hands the tensors of micro-batches from one stage of a pipeline to a neighbouring stage: outputs
-// to the next stage, gradients to the previous stage. thread_handover.h connects stages that are
+// to the next stage, gradients to the previous stage. pipeline_backend.cc connects stages that are
 // threads of one process, counted_handover.h stages in different tasks.
 #pragma once
 

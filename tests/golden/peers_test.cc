@@ -14,7 +14,7 @@
 #include "tests/golden/python_peer.h"
 #include "tests/reference/random_case.h"
 #include "tests/support/temporary_folder.h"
-#include "worker/checkpoint/keras_names.h"
+#include "worker/checkpoint/tensor_names.h"
 #include "worker/checkpoint/weights_file.h"
 
 namespace syncopate {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "strategies/pipeline/stage_memory.h"
 #include "strategies/pipeline/stages.h"
 #include "strategies/strategy.h"
 #include "tests/strategies/pipeline_training.h"

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "models/base/errors.h"
-#include "worker/checkpoint/keras_names.h"
 #include "worker/checkpoint/stored_weights.h"
+#include "worker/checkpoint/tensor_names.h"
 
 namespace syncopate {
 namespace {

@@ -1,5 +1,5 @@
-#include "worker/checkpoint/keras_names.h"
-
+// Keras's names of the tensors of resnet50-v1. weights_file.cc accepts these names in addition to
+// PyTorch's names, which checkpoints have. Source: keras/src/applications/resnet.py, ResNet50.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <span>
 #include <system_error>
 #include <utility>
+
+#include "worker/checkpoint/tensor_names.h"
 
 namespace syncopate {
 namespace {

@@ -21,7 +21,6 @@
 #include "models/base/file_descriptor.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/foreign_file.h"
-#include "worker/checkpoint/keras_names.h"
 #include "worker/checkpoint/stored_weights.h"
 #include "worker/checkpoint/tensor_names.h"
 

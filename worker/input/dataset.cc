@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "models/base/random.h"
 #include "models/graph/graph.h"
 #include "worker/input/validation_split.h"
@@ -281,6 +282,23 @@ void split_validation(DataSplits& data, const std::string& text, std::uint64_t s
   const std::shared_ptr<const Dataset> whole = std::move(data.train);
   data.train = subset_of(whole, std::move(parts.train));
   data.validation = subset_of(whole, std::move(parts.validation));
+}
+
+void BadSamples::note(const std::string& reason, std::string_view done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!noted_.insert(reason).second) return;
+    if (first_.empty()) first_ = reason;
+  }
+  log(LogLevel::kWarning, fmt::format("a bad sample is {}: {}", done, reason));
+}
+
+void BadSamples::require_few(std::int64_t count, std::string_view where) const {
+  if (count <= limit_) return;
+  const std::lock_guard lock(mutex_);
+  throw BadSampleError(fmt::format(
+      "{} bad samples in {}, more than --skip-bad-records {}; {}", count, where, limit_,
+      first_.empty() ? "the warnings of other tasks name them" : "one of them: " + first_));
 }
 
 }  // namespace syncopate

@@ -7,18 +7,41 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/tensor/tensor.h"
-#include "worker/input/bad_samples.h"
 #include "worker/input/draw.h"
 #include "worker/input/sample.h"
 
 namespace syncopate {
+
+// Counts the unreadable samples of a data set against the limit of --skip-bad-records.
+// Logs the bad samples of one data set, and throws an error when there are too many. Thread-safe.
+class BadSamples {
+ public:
+  // limit: the largest number of samples that may be bad; above 0.
+  explicit BadSamples(std::int64_t limit) : limit_(limit) {}
+
+  std::int64_t limit() const noexcept { return limit_; }
+  // Logs that a bad sample was found; logs each `reason` only once. reason: why the sample is bad.
+  // done: what is done with the sample, "left out" or "replaced ...".
+  void note(const std::string& reason, std::string_view done);
+  // Throws BadSampleError if `count` is above the limit given to the constructor. count: the number
+  // of bad samples in `where`, such as "epoch 1".
+  void require_few(std::int64_t count, std::string_view where) const;
+
+ private:
+  const std::int64_t limit_;
+  mutable std::mutex mutex_;
+  std::set<std::string> noted_;  // guarded by mutex_
+  std::string first_;            // the reason of the first note(); guarded by mutex_
+};
 
 // A JPEG or PNG picture as it is stored.
 struct StoredPicture {

@@ -1,11 +1,13 @@
-#include "worker/train/divergence.h"
-
+// Detects divergence, which means that values or losses are no longer finite, and makes the error
+// that ends the run. The training loops make this check before they use or save the values.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
+
+#include "worker/train/train_loop.h"
 
 namespace syncopate {
 namespace {

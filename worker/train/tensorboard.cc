@@ -18,7 +18,7 @@
 #include "ps/net/endpoint.h"
 #include "worker/input/image/png_writer.h"
 #include "worker/input/record/proto/event.pb.h"
-#include "worker/input/record/record_writer.h"
+#include "worker/input/record/record_file.h"
 
 namespace syncopate {
 namespace {

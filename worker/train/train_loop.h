@@ -18,11 +18,11 @@
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/asynchronous_job.h"
+#include "strategies/snapshot.h"
 #include "strategies/strategy.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder_lock.h"
 #include "worker/input/batches/batch_source.h"
-#include "worker/train/divergence.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/evaluation_rules.h"
 #include "worker/train/input_bound.h"
@@ -144,5 +144,20 @@ std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& pr
 // are no longer finite; earlier checkpoints are not changed. Throws FileError if a checkpoint
 // cannot be written.
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
+
+// Whether all values and slots are finite numbers.
+bool all_finite(const Snapshot& snapshot);
+
+struct DivergencePlace {
+  std::int64_t step = 0;
+  double learning_rate = 0.0;
+  std::optional<std::filesystem::path> last_checkpoint;  // checkpoint of an earlier step
+};
+
+// Describes a loss that is not finite, such as "the loss is not a number".
+std::string describe_divergence(double loss);
+// Returns the error to throw after a divergence. what: what is not finite, such as "the loss is
+// infinite".
+DivergenceError diverged(const std::string& what, const DivergencePlace& place);
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-#include "strategies/cluster/resolvers/slurm_nodes.h"
-
+// Expands Slurm's short forms for nodes, such as "n[1-3,7]", and for tasks per node, such as
+// "2(x3),1". Computes from them which task runs on which node. Pure functions. The order of nodes
+// is kept, because ranks are assigned in this order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <numeric>
 
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/slurm_step.h"
 
 namespace syncopate {
 namespace {

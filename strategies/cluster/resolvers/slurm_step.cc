@@ -8,7 +8,6 @@
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
-#include "strategies/cluster/resolvers/slurm_nodes.h"
 
 namespace syncopate {
 namespace {

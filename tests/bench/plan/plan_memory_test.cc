@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/graph/graph_text.h"
-#include "strategies/pipeline/stage_memory.h"
+#include "strategies/pipeline/stages.h"
 #include "tests/end_to_end/support/training_runs.h"
 #include "tests/support/as_words.h"
 

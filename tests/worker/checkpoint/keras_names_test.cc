@@ -1,4 +1,4 @@
-#include "worker/checkpoint/keras_names.h"
+#include "worker/checkpoint/tensor_names.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "tests/worker/checkpoint/checkpoint_case.h"
 #include "tests/worker/checkpoint/safetensors_file.h"
 #include "worker/checkpoint/element_types.h"
-#include "worker/checkpoint/keras_names.h"
+#include "worker/checkpoint/tensor_names.h"
 
 namespace syncopate {
 namespace {

@@ -1,5 +1,5 @@
 // Samples that cannot be read: what training and evaluations do about them, within the limit.
-#include "worker/input/bad_samples.h"
+#include "worker/input/dataset.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "worker/input/array/csv_notes.h"
-
+// Checks all values of a table for signs that its columns or its header were misunderstood. Used by
+// the reader of tables.
 #include <fmt/format.h>
 
 #include <algorithm>

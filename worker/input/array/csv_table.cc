@@ -11,7 +11,6 @@
 #include "models/base/errors.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_lines.h"
-#include "worker/input/array/csv_notes.h"
 
 namespace syncopate {
 namespace {

@@ -1,5 +1,5 @@
-#include "worker/input/array/npy_header.h"
-
+// The header of a .npy file, in which NumPy stores one array. Used by NpyFile. Source:
+// numpy.org/doc/stable/reference/generated/numpy.lib.format.html, format versions 1.0 to 3.0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "models/base/errors.h"
+#include "worker/input/array/npy_file.h"
 
 namespace syncopate {
 namespace {

@@ -3,8 +3,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "worker/input/image/jpeg_rows.h"
-#include "worker/input/image/png_rows.h"
+#include "worker/input/image/picture_rows.h"
 #include "worker/input/image/resize.h"
 
 namespace syncopate {

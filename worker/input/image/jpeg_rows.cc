@@ -1,5 +1,4 @@
-#include "worker/input/image/jpeg_rows.h"
-
+// Decodes the rows of a JPEG file.
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
@@ -12,7 +11,7 @@
 #include <jpeglib.h>
 
 #include "models/base/errors.h"
-#include "worker/input/image/grey.h"
+#include "worker/input/image/picture_rows.h"
 
 namespace syncopate {
 namespace {

@@ -1,5 +1,4 @@
-#include "worker/input/image/png_rows.h"
-
+// Decodes the rows of a PNG file.
 #include <spng.h>
 #include <zlib.h>
 
@@ -10,7 +9,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/unique_handle.h"
-#include "worker/input/image/grey.h"
+#include "worker/input/image/picture_rows.h"
 
 namespace syncopate {
 namespace {

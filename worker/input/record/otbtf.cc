@@ -20,10 +20,9 @@
 #include "models/graph/graph.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/value_statistics.h"
-#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
-#include "worker/input/record/shard_names.h"
+#include "worker/input/record/shard_files.h"
 #include "worker/input/record/stored_tensor.h"
 
 namespace syncopate {

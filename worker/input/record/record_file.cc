@@ -2,17 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nmmintrin.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "models/base/errors.h"
 #include "worker/input/array/byte_stream.h"
-#include "worker/input/record/crc32c.h"
 
 namespace syncopate {
 namespace {
@@ -61,7 +63,35 @@ bool is_zlib(std::span<const std::byte> first) {
   throw FileError(fmt::format("{}: record at byte {}: {}", path, offset, reason));
 }
 
+constexpr std::size_t kWriteBytes = std::size_t{1} << 20;  // of one system call
+
+template <typename Number>
+void append_number(Number number, std::vector<std::byte>& target) {
+  const auto bytes = std::as_bytes(std::span(&number, 1));
+  target.insert(target.end(), bytes.begin(), bytes.end());
+}
+
 }  // namespace
+
+// The instruction is part of SSE4.2, and so of x86-64-v2, which every build requires. It takes 8
+// bytes in 3 cycles, several times what a disk gives.
+std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t crc = 0xFFFFFFFF;
+  while (bytes.size() >= sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof word);
+    crc = _mm_crc32_u64(crc, word);
+    bytes = bytes.subspan(sizeof word);
+  }
+  auto rest = static_cast<std::uint32_t>(crc);
+  for (const std::byte byte : bytes) rest = _mm_crc32_u8(rest, static_cast<std::uint8_t>(byte));
+  return ~rest;
+}
+
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes) noexcept {
+  constexpr std::uint32_t kMaskDelta = 0xA282EAD8;
+  return std::rotr(crc32c(bytes), 15) + kMaskDelta;
+}
 
 RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
@@ -198,6 +228,29 @@ void RecordFile::scan(const Visit& visit) const {
 
 std::string RecordFile::describe(const RecordPlace& place) const {
   return fmt::format("{}: record at byte {}", path_, place.offset);
+}
+
+void append_record(std::span<const std::byte> record, std::vector<std::byte>& target) {
+  const std::uint64_t length = record.size();
+  append_number(length, target);
+  append_number(masked_crc32c(std::as_bytes(std::span(&length, 1))), target);
+  target.insert(target.end(), record.begin(), record.end());
+  append_number(masked_crc32c(record), target);
+}
+
+void RecordWriter::write(std::span<const std::byte> record) {
+  append_record(record, buffer_);
+  if (buffer_.size() >= kWriteBytes) flush();
+}
+
+void RecordWriter::commit() {
+  flush();
+  file_.commit();
+}
+
+void RecordWriter::flush() {
+  file_.write(buffer_);
+  buffer_.clear();
 }
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
-// Reads a TFRecord file. Such a file has records of any bytes, each with a checksum of the record's
-// length and a checksum of the record's bytes. Records of plain files are read from the file. Files
-// packed by gzip are unpacked into memory, because a gzip file can only be read from the start.
+// Reads and writes TFRecord files. Such a file has records of any bytes, each with a checksum of
+// the record's length and a checksum of the record's bytes. Records of plain files are read from
+// the file. Files packed by gzip are unpacked into memory, because a gzip file can only be read
+// from the start.
 //
 // A record consists of a u64 length, the masked CRC-32C of these 8 bytes, the bytes of the record,
 // and the masked CRC-32C of the bytes, all little-endian. Source: TensorFlow,
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "models/base/file_descriptor.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate {
 
@@ -102,5 +104,35 @@ class RecordFile {
   // block would have to be copied, and would take twice its size during the copy.
   std::vector<std::vector<std::uint8_t>> blocks_;
 };
+
+// Writes one TFRecord file. The file gets its name when all records are written, so that a reader
+// never sees an incomplete file. Every function throws FileError. One thread only.
+class RecordWriter {
+ public:
+  explicit RecordWriter(std::filesystem::path path) : file_(std::move(path)) {}
+
+  void write(std::span<const std::byte> record);
+  // Syncs the file and gives it its name. If commit() is not called, the destructor removes the
+  // file.
+  void commit();
+
+ private:
+  void flush();
+
+  ReplacingFile file_;
+  std::vector<std::byte> buffer_;
+};
+
+// Appends a record in the form of a TFRecord file, with its length and checksums, to `target`.
+void append_record(std::span<const std::byte> record, std::vector<std::byte>& target);
+
+// Returns the CRC-32C of `bytes`, with the reflected polynomial 0x82F63B78. The CRC-32C of
+// "123456789" is 0xE3069283. Source: RFC 3720, appendix B.4.
+std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
+
+// Returns the CRC-32C in the form that TFRecord stores: rotated by 15 bits, plus a constant. An
+// unmasked CRC would be weak for data that contain CRCs. Source: TensorFlow,
+// core/lib/hash/crc32c.h.
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace syncopate

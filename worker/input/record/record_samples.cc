@@ -17,7 +17,7 @@
 #include "worker/input/array/class_labels.h"
 #include "worker/input/image/image_header.h"
 #include "worker/input/pictures/picture_dataset.h"
-#include "worker/input/record/folder_names.h"
+#include "worker/input/record/shard_files.h"
 
 namespace syncopate {
 namespace {

@@ -75,6 +75,16 @@ std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards
                                               int num_classes, std::shared_ptr<SampleCache> cache,
                                               std::int64_t first_slot);
 
+// Parses a value of --raw-shape, such as "64x64x4:u16" or "784:f32". The shape is [H, W, C] or [F],
+// the type u8, u16 or f32. Throws UsageError for text in another form.
+TensorSpec parse_raw_shape(const std::string& text);
+
+// Makes a data set of the values in a feature, which are little-endian bytes, or for f32 also a
+// list of floats. The index of `shards` has the classes.
+std::unique_ptr<Dataset> make_record_values(std::shared_ptr<const RecordShards> shards,
+                                            const FeatureName& image, const TensorSpec& input,
+                                            int num_classes);
+
 // Reads the first record that is not damaged and finds the image in it. Throws what
 // require_feature() throws. Called when a data set is opened, so that a wrong flag is reported
 // before training begins.

@@ -1,5 +1,4 @@
-#include "worker/input/record/record_values.h"
-
+// Samples of raw values in records: tfrecord:GLOB with --raw-shape.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/record/record_samples.h"
 
 namespace syncopate {
 namespace {

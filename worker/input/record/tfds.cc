@@ -13,9 +13,9 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "worker/input/pictures/picture_dataset.h"
-#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
+#include "worker/input/record/shard_files.h"
 #include "worker/input/record/tfds_features.h"
 
 namespace syncopate {

@@ -10,9 +10,8 @@
 #include "models/base/log.h"
 #include "worker/input/array/value_statistics.h"
 #include "worker/input/pictures/picture_dataset.h"
-#include "worker/input/record/file_pattern.h"
 #include "worker/input/record/record_samples.h"
-#include "worker/input/record/record_values.h"
+#include "worker/input/record/shard_files.h"
 
 namespace syncopate {
 namespace {

@@ -1,5 +1,5 @@
 // Tests Slurm's short forms for nodes and for tasks per node, and the node of each rank.
-#include "strategies/cluster/resolvers/slurm_nodes.h"
+#include "strategies/cluster/resolvers/slurm_step.h"
 
 #include <gtest/gtest.h>
 

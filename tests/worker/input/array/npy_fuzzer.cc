@@ -4,7 +4,7 @@
 #include <span>
 
 #include "models/base/errors.h"
-#include "worker/input/array/npy_header.h"
+#include "worker/input/array/npy_file.h"
 
 // libFuzzer prescribes the name and the types of this function.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);   // NOLINT

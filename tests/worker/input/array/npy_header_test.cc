@@ -1,4 +1,4 @@
-#include "worker/input/array/npy_header.h"
+#include "worker/input/array/npy_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The files that a pattern of tfrecord:GLOB names.
-#include "worker/input/record/file_pattern.h"
+#include "worker/input/record/shard_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/record/example.h"
-#include "worker/input/record/record_writer.h"
+#include "worker/input/record/record_file.h"
 
 namespace syncopate {
 

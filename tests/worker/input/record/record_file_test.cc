@@ -11,7 +11,6 @@
 #include "tests/support/contains.h"
 #include "tests/support/thrown.h"
 #include "tests/worker/input/record/record_bytes.h"
-#include "worker/input/record/crc32c.h"
 
 namespace syncopate {
 namespace {

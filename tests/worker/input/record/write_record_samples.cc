@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "worker/input/record/example.h"
-#include "worker/input/record/record_writer.h"
+#include "worker/input/record/record_file.h"
 #include "worker/input/record/stored_tensor.h"
 
 int main(int /*argc*/, char** argv) {
