@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +13,7 @@
 #include "bench/scaling/scaling_sides.h"
 #include "bench/scaling/scaling_table.h"
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "models/base/resource_limits.h"
 
 namespace syncopate::bench {
@@ -24,10 +24,8 @@ namespace {
 constexpr int kMost = 1024;
 
 int parse_count(const std::string& word, const std::string& text) {
-  int count = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, count);
-  if (error != std::errc() || stop != end || count < 1 || count > kMost) {
+  const int count = parse_number<int>(text).value_or(0);
+  if (count < 1 || count > kMost) {
     throw UsageError(fmt::format(
         "--grid {}: expected whole numbers from 1 to {}, separated by commas, but found '{}'", word,
         kMost, text));

@@ -4,28 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
 
 [[noreturn]] void refuse(const Flag& flag, const std::string& text, const std::string& why) {
   throw UsageError(fmt::format("{} {}: {}", flag.first_name(), text.empty() ? "''" : text, why));
-}
-
-template <typename Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || text.empty()) return std::nullopt;
-  return number;
 }
 
 // Describes the numbers that the flag accepts, such as "a whole number from 1 to 100". `type_most`

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -49,18 +48,12 @@ Join parse_join(const std::string& text) {
   const Fields fields = parse_fields(text).value_or(Fields{});
   const auto worker = fields.find("worker");
   const auto at = fields.find("at");
-  Join join;
-  bool is_number = false;
-  if (fields.size() == 2 && worker != fields.end() && at != fields.end()) {
-    const char* const end = worker->second.data() + worker->second.size();
-    const auto [rest, error] = std::from_chars(worker->second.data(), end, join.worker);
-    is_number = error == std::errc() && rest == end;
-  }
-  if (!is_number || join.worker < 0 || join.worker > kHighestWorker) {
+  const bool has_both = fields.size() == 2 && worker != fields.end() && at != fields.end();
+  const int number = has_both ? parse_number<int>(worker->second).value_or(-1) : -1;
+  if (number < 0 || number > kHighestWorker) {
     throw UsageError("--join " + text + ": expected worker=W,at=TIME, such as worker=4,at=30s");
   }
-  join.at_seconds = parse_seconds(at->second, "--join");
-  return join;
+  return {.worker = number, .at_seconds = parse_seconds(at->second, "--join")};
 }
 
 std::string to_string(const Join& join) {

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <fstream>
 #include <set>
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/parse_number.h"
 #include "ps/net/socket.h"
 
 namespace syncopate {
@@ -67,10 +67,8 @@ Endpoint parse_endpoint(std::string_view text, std::string_view what) {
     throw unreadable_endpoint(what, text, "a host has no spaces or slashes");
   }
 
-  const std::string_view digits = text.substr(colon + 1);
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size() || port == 0) {
+  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1)).value_or(0);
+  if (port == 0) {
     throw unreadable_endpoint(what, text, "its port is not a number from 1 to 65535");
   }
   return {std::string(host), port};

@@ -4,11 +4,11 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/parse_number.h"
 #include "models/base/replacing_file.h"
 
 namespace syncopate::ps {
@@ -79,9 +79,7 @@ std::set<std::uint64_t> SnapshotWriter::files_in_folder() const {
     if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
     const std::string digits =
         name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size()) numbers.insert(number);
+    if (const auto number = parse_number<std::uint64_t>(digits)) numbers.insert(*number);
   }
   return numbers;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/base/parse_number.h"
 #include "models/tensor/sums.h"
 
 namespace syncopate::ps {
@@ -133,11 +133,8 @@ CompressionOptions parse_compression(std::string_view text, std::string_view wha
   if (text == "bf16") return {.codec = Codec::kBf16};
   if (text.starts_with(kLargest)) {
     const std::string_view number = text.substr(kLargest.size());
-    double fraction = 0.0;
-    const auto [rest, error] =
-        std::from_chars(number.data(), number.data() + number.size(), fraction);
-    if (error == std::errc() && rest == number.data() + number.size() && fraction > 0.0 &&
-        fraction <= 1.0) {
+    const double fraction = parse_number<double>(number).value_or(0.0);
+    if (fraction > 0.0 && fraction <= 1.0) {
       return {.codec = Codec::kTopK, .fraction = fraction};
     }
     throw UsageError(

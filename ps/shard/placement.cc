@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <string>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {
@@ -173,9 +173,8 @@ PartitionRule parse_partition(std::string_view text, std::string_view what) {
                     what, text));
   }
   const std::string_view number = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  std::int64_t value = 0;
-  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || rest != number.data() + number.size() || value < 1) {
+  const auto value = parse_number<std::int64_t>(number).value_or(0);
+  if (value < 1) {
     throw UsageError(
         fmt::format("{} {}: \"{}\" is not a whole number from 1; expected one, such as {}:{}", what,
                     text, number, word, kind == Kind::kFixed ? "4" : "262144"));

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <sstream>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "models/base/secret.h"
 #include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
@@ -57,10 +56,8 @@ std::optional<RingHello> parse_ring_hello(const std::string& text) {
 }
 
 std::uint16_t port_of(const Member& member, const std::string& text) {
-  std::uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, port);
-  if (error == std::errc() && rest == end && port != 0) return port;
+  const auto port = parse_number<std::uint16_t>(text).value_or(0);
+  if (port != 0) return port;
   throw PeerError(
       fmt::format("the ring: {} gave '{}' as its port, expected 1 to 65535; give all tasks the "
                   "same program, --collective and transport",

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/parse_number.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/checkpoint/stored_weights.h"
@@ -31,10 +31,8 @@ std::optional<std::int64_t> step_of(const std::string& file_name) {
   if (text.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
   text.remove_prefix(kPrefix.size());
   text.remove_suffix(kSuffix.size());
-  std::int64_t step = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc{} || last != text.data() + text.size() || step < 0) return std::nullopt;
-  return step;
+  const auto step = parse_number<std::int64_t>(text);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 struct Folder {

@@ -3,24 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <string_view>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "models/base/random.h"
 
 namespace syncopate {
 
 double parse_split(const std::string& text) {
   constexpr std::string_view kPrefix = "val=";
-  double fraction = 0.0;
-  if (text.starts_with(kPrefix)) {
-    const char* const end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(text.data() + kPrefix.size(), end, fraction);
-    if (error != std::errc{} || last != end) fraction = 0.0;
-  }
+  const double fraction = text.starts_with(kPrefix)
+                              ? parse_number<double>(text.substr(kPrefix.size())).value_or(0.0)
+                              : 0.0;
   if (fraction > 0.0 && fraction < 1.0) return fraction;
   throw UsageError(fmt::format(
       "--split {}: expected val=FRACTION with a fraction between 0 and 1, such as val=0.1", text));

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <sstream>
 
 #include "models/base/errors.h"
 #include "models/base/lower_case.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -32,11 +32,9 @@ std::string meant_devices(const std::string& all) {
 
 Device parse_cuda_device(const std::string& word, const std::string& all) {
   constexpr std::string_view kPrefix = "cuda:";
-  int index = -1;
   const std::string digits = word.starts_with(kPrefix) ? word.substr(kPrefix.size()) : "";
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
-      index >= kMostDevices) {
+  const int index = parse_number<int>(digits).value_or(-1);
+  if (index < 0 || index >= kMostDevices) {
     const std::string meant = meant_devices(all);
     throw UsageError(fmt::format(
         "--devices {}: no such device; {} cpu, cuda (the GPUs of this task) or a list such as "

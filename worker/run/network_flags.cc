@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -16,21 +15,14 @@ namespace {
 constexpr int kMostFeatures = 1 << 20;
 constexpr std::size_t kMostLayers = 16;
 
-// Returns the whole text as a number; nothing stays behind it.
-template <typename Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-
 // Returns the numbers of a list with commas between; empty when one is none.
 std::vector<float> read_list(const std::string& text) {
   std::vector<float> numbers;
   std::istringstream items(text);
   for (std::string item; std::getline(items, item, ',');) {
-    float number = 0.0F;
-    if (!read_number(std::string_view(item), number) || !std::isfinite(number)) return {};
-    numbers.push_back(number);
+    const auto number = parse_number<float>(item);
+    if (!number || !std::isfinite(*number)) return {};
+    numbers.push_back(*number);
   }
   return numbers;
 }
@@ -42,10 +34,9 @@ std::vector<int> parse_head(const std::string& text) {
   std::istringstream layers(text);
   constexpr std::string_view kDense = "dense:";
   for (std::string layer; std::getline(layers, layer, ',');) {
-    int count = 0;
-    const bool is_read = layer.starts_with(kDense) &&
-                         read_number(std::string_view(layer).substr(kDense.size()), count);
-    if (!is_read || count < 1 || count > kMostFeatures || features.size() == kMostLayers) {
+    const int count =
+        layer.starts_with(kDense) ? parse_number<int>(layer.substr(kDense.size())).value_or(0) : 0;
+    if (count < 1 || count > kMostFeatures || features.size() == kMostLayers) {
       throw UsageError(fmt::format(
           "--head {}: expected up to {} layers with commas between, each of 1 to {} features, such "
           "as dense:1016 or dense:1016,dense:64",

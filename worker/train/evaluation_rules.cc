@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -58,12 +58,8 @@ Metric metric_of_the_best(const EvaluationRuleOptions& options, const Evaluation
 
 // Parses a whole text as a finite number.
 std::optional<double> number_in(std::string_view text) {
-  double value = 0.0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || last != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 // Takes metric, patience and min-delta out of `fields`. Returns false for a wrong value.

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 
@@ -35,10 +34,8 @@ bool has_all(const Environment& environment, std::string_view source,
 }
 
 int parse_number(std::string_view what, std::string_view text, int least, int most) {
-  int number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error == std::errc() && stop == end && number >= least && number <= most) return number;
+  const auto number = parse_number<int>(text);
+  if (number && *number >= least && *number <= most) return *number;
   throw UsageError(
       fmt::format("{}={}: expected a whole number from {} to {}", what, text, least, most));
 }

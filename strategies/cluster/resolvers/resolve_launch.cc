@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <sstream>
-#include <system_error>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 
@@ -27,10 +26,8 @@ std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spe
   std::vector<int> late;
   std::istringstream numbers(text);
   for (std::string number; std::getline(numbers, number, ',');) {
-    int worker = -1;
-    const char* const end = number.data() + number.size();
-    const auto [rest, error] = std::from_chars(number.data(), end, worker);
-    if (error != std::errc() || rest != end || worker < 0 || worker >= spec.world_size) {
+    const int worker = parse_number<int>(number).value_or(-1);
+    if (worker < 0 || worker >= spec.world_size) {
       throw UsageError(
           fmt::format("SYNCOPATE_LATE={}: expected workers below SYNCOPATE_WORKERS={}, such as 2,4",
                       text, spec.world_size));

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <numeric>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "strategies/cluster/resolvers/slurm_step.h"
 
 namespace syncopate {
@@ -45,12 +45,9 @@ class Cursor {
     return taken;
   }
   std::uint64_t number(std::string_view digits) const {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || digits.size() > kMostDigits || error != std::errc()) {
-      refuse("expected a number of at most 18 digits");
-    }
-    return value;
+    const auto value = parse_number<std::uint64_t>(digits);
+    if (!value || digits.size() > kMostDigits) refuse("expected a number of at most 18 digits");
+    return *value;
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw UsageError(fmt::format("{}='{}', column {}: {}", what_, text_, at_ + 1, why));

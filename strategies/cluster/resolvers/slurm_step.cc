@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
 
 namespace syncopate {
@@ -148,9 +148,7 @@ std::string first_node_of_job(const Environment& environment,
 // number from the end of the range. Source: slurm.h, SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP.
 bool is_shell(std::string_view step_id) {
   constexpr std::uint32_t kFirstOfThese = 0xfffffff0;
-  std::uint32_t number = 0;
-  const char* end = step_id.data() + step_id.size();
-  return std::from_chars(step_id.data(), end, number).ptr == end && number >= kFirstOfThese;
+  return parse_number<std::uint32_t>(step_id).value_or(0) >= kFirstOfThese;
 }
 
 }  // namespace

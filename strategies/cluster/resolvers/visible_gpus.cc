@@ -1,10 +1,10 @@
 #include "strategies/cluster/resolvers/visible_gpus.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <sstream>
 
+#include "models/base/parse_number.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
 
 namespace syncopate {
@@ -43,9 +43,7 @@ bool sees_part_of_node(const Environment& environment) {
   const auto visible = visible_gpus(environment);
   if (!visible || visible->empty()) return false;
   const std::string text = filled(environment, "SLURM_GPUS_ON_NODE").value_or("");
-  std::size_t on_node = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), on_node);
-  return error == std::errc() && end == text.data() + text.size() && on_node > visible->size();
+  return parse_number<std::size_t>(text).value_or(0) > visible->size();
 }
 
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks) {

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "models/base/errors.h"
 #include "models/base/lower_case.h"
+#include "models/base/parse_number.h"
 #include "worker/input/array/csv_lines.h"
 #include "worker/input/array/csv_table.h"
 
@@ -181,11 +181,8 @@ class ColumnChooser {
   std::size_t find_column(const std::string& wanted, std::string_view what) const {
     const std::vector<std::string>& header = columns_.header;
     const auto named = std::ranges::find(header, wanted);
-    std::size_t number = 0;
-    const char* const end = wanted.data() + wanted.size();
-    const auto [stop, failure] = std::from_chars(wanted.data(), end, number);
-    const bool is_number =
-        failure == std::errc() && stop == end && number >= 1 && number <= columns_.count;
+    const std::size_t number = parse_number<std::size_t>(wanted).value_or(0);
+    const bool is_number = number >= 1 && number <= columns_.count;
     if (named != header.end()) {
       const auto column = static_cast<std::size_t>(named - header.begin());
       if (is_number && number - 1 != column) {

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/lower_case.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -192,11 +192,8 @@ std::optional<double> parse_csv_number(std::string_view field) {
   if (field.size() == 4 && lower_case(field) == "true") return 1.0;
   if (field.size() == 5 && lower_case(field) == "false") return 0.0;
   if (field.starts_with('+') && !field.starts_with("+-")) field.remove_prefix(1);
-  double value = 0.0;
-  const char* const end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(field);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::string filter_command(std::string_view filter, const std::string& path, bool end_in_cr) {

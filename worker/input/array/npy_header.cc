@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "worker/input/array/npy_file.h"
 
 namespace syncopate {
@@ -151,13 +152,10 @@ void parse_type(std::string_view descr, const std::string& path, NpyHeader& head
       !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
   const char order = has_order ? descr[0] : '=';
   const std::string_view type = descr.substr(has_order ? 1 : 0);
-  std::size_t size = 0;
-  const char* const end = type.data() + type.size();
-  const bool is_number =
-      type.size() >= 2 && std::string_view("biufc").find(type[0]) != std::string_view::npos &&
-      type[1] != '0' &&
-      std::from_chars(type.data() + 1, end, size) == std::from_chars_result{end, std::errc()};
-  if (!is_number || size > 32) {
+  const bool has_kind =
+      type.size() >= 2 && std::string_view("biufc").find(type[0]) != std::string_view::npos;
+  const auto size = has_kind ? parse_number<std::size_t>(type.substr(1)).value_or(0) : 0;
+  if (size == 0 || size > 32 || type[1] == '0') {
     throw FileError(fmt::format(
         "{}: its elements are of type '{}' ({}); expected numbers; {}", path, descr,
         type.starts_with("O") ? "Python objects" : "no numbers",

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -48,11 +48,8 @@ void read_json(const std::filesystem::path& path, std::string_view writer,
 std::int64_t count_of(const nlohmann::json& value, std::int64_t most, std::string_view what) {
   const std::string text = value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
                                                      : value.get<std::string>();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) {
-    return number;
-  }
+  const auto number = parse_number<std::int64_t>(text);
+  if (number && *number >= 0 && *number <= most) return *number;
   throw FileError(
       fmt::format("{} is \"{}\"; expected a whole number from 0 to {}; fetch the file again", what,
                   text, most));

@@ -1,9 +1,8 @@
 // The flags of train about the network and its samples.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
 #include "worker/run/flags/train_flag.h"
@@ -29,11 +28,8 @@ void read_size(std::string_view text, ImageOptions& image) {
   constexpr std::int64_t kMost = 8192;
   const std::size_t cross = text.find('x');
   const auto read = [&](std::string_view digits) {
-    std::int64_t value = 0;
-    const auto end = digits.data() + digits.size();
-    const auto result = std::from_chars(digits.data(), end, value);
-    if (digits.empty() || result.ptr != end || result.ec != std::errc() || value < 1 ||
-        value > kMost) {
+    const auto value = parse_number<std::int64_t>(digits).value_or(0);
+    if (value < 1 || value > kMost) {
       throw UsageError(fmt::format(
           "--image-size {}: expected pixels from 1 to {}, as in 224 or 192x224 (height x width)",
           text.empty() ? "''" : text, kMost));
@@ -48,10 +44,8 @@ void read_size(std::string_view text, ImageOptions& image) {
 void read_tuned(std::string_view flag, const std::string& text, int& count, bool& is_tuned) {
   is_tuned = text == "auto";
   if (is_tuned) return;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, count);
-  const bool is_number = error == std::errc() && rest == end;
-  if (is_number && count >= 1 && count <= kMostInputThreads) return;
+  count = parse_number<int>(text).value_or(0);
+  if (count >= 1 && count <= kMostInputThreads) return;
   throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}", flag, text,
                                kMostInputThreads));
 }
