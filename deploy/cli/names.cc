@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 #include <utility>
+
+#include "models/base/lower_case.h"
 
 namespace syncopate {
 namespace {
@@ -31,155 +34,97 @@ std::size_t count_edits(std::string_view from, std::string_view to) {
 }
 
 std::string plain(std::string_view name) {
-  std::string text(name);
-  for (char& letter : text) {
-    letter =
-        letter == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
+  std::string text = lower_case(name);
+  std::ranges::replace(text, '_', '-');
   return text;
 }
 
-// A ForeignFlag maps a flag of another program (`typed`) to our flag (`ours`). It applies only to
-// commands that have the flag `ours`.
-struct ForeignFlag {
-  std::string_view typed;
+// Flags of other programs that mean one of ours. A row applies only to commands that have our flag.
+// If a word is in several rows, the first one that applies counts.
+struct ForeignFlags {
   std::string_view ours;
   std::string_view advice;  // the text that the user is told to type; "" means `ours`
+  std::string_view typed;   // words with spaces between
 };
 
 constexpr std::array kForeignFlags = {
-    ForeignFlag{"--lr", "--learning-rate", ""},
-    ForeignFlag{"--base-lr", "--learning-rate", ""},
-    ForeignFlag{"--wd", "--weight-decay", ""},
-    ForeignFlag{"--opt", "--optimizer", ""},
-    ForeignFlag{"--scheduler", "--lr-schedule", ""},
-    ForeignFlag{"--lr-scheduler", "--lr-schedule", ""},
-    ForeignFlag{"--milestones", "--lr-milestones", ""},
-    ForeignFlag{"--gamma", "--lr-factor", ""},
-    ForeignFlag{"--warmup", "--warmup-epochs", ""},
-    ForeignFlag{"--gpu", "--devices", "--devices cuda"},
-    ForeignFlag{"--gpus", "--devices", "--devices cuda --replicas N"},
-    ForeignFlag{"--num-gpus", "--devices", "--devices cuda --replicas N"},
-    ForeignFlag{"--ngpus", "--devices", "--devices cuda --replicas N"},
-    ForeignFlag{"--cuda", "--devices", "--devices cuda"},
-    ForeignFlag{"--no-cuda", "--devices", "--devices cpu"},
-    ForeignFlag{"--device", "--devices", ""},
-    ForeignFlag{"--amp", "--precision", "--precision bf16"},
-    ForeignFlag{"--fp16", "--precision", "--precision fp16"},
-    ForeignFlag{"--bf16", "--precision", "--precision bf16"},
-    ForeignFlag{"--mixed-precision", "--precision", "--precision bf16"},
-    ForeignFlag{"--dtype", "--precision", ""},
-    ForeignFlag{"--batch", "--batch-size", ""},
-    ForeignFlag{"--bs", "--batch-size", ""},
-    ForeignFlag{"-b", "--batch-size", ""},
-    ForeignFlag{"--global-batch-size", "--batch-size", ""},
-    ForeignFlag{"--train-batch-size", "--batch-size", ""},
-    ForeignFlag{"--local-batch-size", "--batch-size-per-replica", ""},
-    ForeignFlag{"--per-device-train-batch-size", "--batch-size-per-replica", ""},
-    ForeignFlag{"-e", "--epochs", ""},
-    ForeignFlag{"--num-epochs", "--epochs", ""},
-    ForeignFlag{"--num-train-epochs", "--epochs", ""},
-    ForeignFlag{"--max-epochs", "--epochs", ""},
-    ForeignFlag{"--train-steps", "--steps", ""},
-    ForeignFlag{"--max-steps", "--steps", ""},
-    ForeignFlag{"--num-steps", "--steps", ""},
-    ForeignFlag{"--iterations", "--steps", ""},
-    ForeignFlag{"--arch", "--model", ""},
-    ForeignFlag{"-a", "--model", ""},
-    ForeignFlag{"-m", "--model", ""},
-    ForeignFlag{"--net", "--model", ""},
-    ForeignFlag{"--network", "--model", ""},
-    ForeignFlag{"--dataset", "--data", ""},
-    ForeignFlag{"--data-dir", "--data", "--data mnist:DIR"},
-    ForeignFlag{"--data-path", "--data", "--data mnist:DIR"},
-    ForeignFlag{"--random-seed", "--seed", ""},
-    ForeignFlag{"--num-workers", "--workers", ""},
-    ForeignFlag{"--num-workers", "--input-threads", "--input-threads N"},
-    ForeignFlag{"-j", "--input-threads", ""},
-    ForeignFlag{"--workers", "--world-size", "syncopate launch --workers N -- train ..."},
-    ForeignFlag{"--nproc-per-node", "--world-size", "syncopate launch --workers N -- train ..."},
-    ForeignFlag{"--num-proc", "--world-size", "syncopate launch --workers N -- train ..."},
-    ForeignFlag{"-np", "--world-size", "syncopate launch --workers N -- train ..."},
-    ForeignFlag{"-n", "--world-size", "syncopate launch --workers N -- train ..."},
-    ForeignFlag{"--ps-hosts", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--worker-hosts", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--task-index", "--rank", ""},
-    ForeignFlag{"--num-threads", "--threads", ""},
-    ForeignFlag{"--backend", "--collective", ""},
-    ForeignFlag{"--dist-backend", "--collective", ""},
-    ForeignFlag{"--all-reduce-alg", "--collective", ""},
-    ForeignFlag{"--distribution-strategy", "--strategy", ""},
-    ForeignFlag{"--distribute", "--strategy", ""},
-    ForeignFlag{"--sync-bn", "--batch-norm", "--batch-norm sync"},
-    ForeignFlag{"--node-rank", "--rank", ""},
-    ForeignFlag{"--nnodes", "--world-size", ""},
-    ForeignFlag{"--dist-url", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--init-method", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--master-addr", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--master-port", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--rdzv-endpoint", "--rendezvous", "--rendezvous HOST:PORT"},
-    ForeignFlag{"--nproc-per-node", "--workers", ""},
-    ForeignFlag{"--num-proc", "--workers", ""},
-    ForeignFlag{"-np", "--workers", ""},
-    ForeignFlag{"-n", "--workers", ""},
-    ForeignFlag{"--max-restarts", "--restart", ""},
-    ForeignFlag{"--ps", "--servers", ""},
-    ForeignFlag{"--num-ps", "--servers", ""},
-    ForeignFlag{"--num-servers", "--servers", ""},
-    ForeignFlag{"--ntasks-per-node", "--tasks-per-node", ""},
-    ForeignFlag{"--output-dir", "--checkpoint-dir", ""},
-    ForeignFlag{"--model-dir", "--checkpoint-dir", ""},
-    ForeignFlag{"--save-dir", "--checkpoint-dir", ""},
-    ForeignFlag{"--pretrained", "--init-from", "--init-from CHECKPOINT"},
-    ForeignFlag{"--weights", "--init-from", "--init-from CHECKPOINT"},
-    ForeignFlag{"--json", "--report", "--report DIR"},
-    ForeignFlag{"--output", "--report", "--report DIR"},
-    ForeignFlag{"--output-dir", "--report", "--report DIR"},
-    ForeignFlag{"--json", "--metrics", "--metrics FILE"},
-    ForeignFlag{"--output", "--checkpoint-dir", ""},
-    ForeignFlag{"--log-dir", "--tensorboard", ""},
-    ForeignFlag{"--logdir", "--tensorboard", ""},
-    ForeignFlag{"--compression", "--compress", ""},
-    ForeignFlag{"--fp16-allreduce", "--compress", ""},
+    ForeignFlags{"--learning-rate", "", "--lr --base-lr"},
+    ForeignFlags{"--weight-decay", "", "--wd"},
+    ForeignFlags{"--optimizer", "", "--opt"},
+    ForeignFlags{"--lr-schedule", "", "--scheduler --lr-scheduler"},
+    ForeignFlags{"--lr-milestones", "", "--milestones"},
+    ForeignFlags{"--lr-factor", "", "--gamma"},
+    ForeignFlags{"--warmup-epochs", "", "--warmup"},
+    ForeignFlags{"--devices", "--devices cuda", "--gpu --cuda"},
+    ForeignFlags{"--devices", "--devices cuda --replicas N", "--gpus --num-gpus --ngpus"},
+    ForeignFlags{"--devices", "--devices cpu", "--no-cuda"},
+    ForeignFlags{"--devices", "", "--device"},
+    ForeignFlags{"--precision", "--precision bf16", "--amp --bf16 --mixed-precision"},
+    ForeignFlags{"--precision", "--precision fp16", "--fp16"},
+    ForeignFlags{"--precision", "", "--dtype"},
+    ForeignFlags{"--batch-size", "", "--batch --bs -b --global-batch-size --train-batch-size"},
+    ForeignFlags{"--batch-size-per-replica", "",
+                 "--local-batch-size --per-device-train-batch-size"},
+    ForeignFlags{"--epochs", "", "-e --num-epochs --num-train-epochs --max-epochs"},
+    ForeignFlags{"--steps", "", "--train-steps --max-steps --num-steps --iterations"},
+    ForeignFlags{"--model", "", "--arch -a -m --net --network"},
+    ForeignFlags{"--data", "", "--dataset"},
+    ForeignFlags{"--data", "--data mnist:DIR", "--data-dir --data-path"},
+    ForeignFlags{"--seed", "", "--random-seed"},
+    ForeignFlags{"--workers", "", "--num-workers"},
+    ForeignFlags{"--input-threads", "--input-threads N", "--num-workers"},
+    ForeignFlags{"--input-threads", "", "-j"},
+    ForeignFlags{"--world-size", "syncopate launch --workers N -- train ...",
+                 "--workers --nproc-per-node --num-proc -np -n"},
+    ForeignFlags{"--rendezvous", "--rendezvous HOST:PORT",
+                 "--ps-hosts --worker-hosts --dist-url --init-method --master-addr --master-port "
+                 "--rdzv-endpoint"},
+    ForeignFlags{"--rank", "", "--task-index --node-rank"},
+    ForeignFlags{"--threads", "", "--num-threads"},
+    ForeignFlags{"--collective", "", "--backend --dist-backend --all-reduce-alg"},
+    ForeignFlags{"--strategy", "", "--distribution-strategy --distribute"},
+    ForeignFlags{"--batch-norm", "--batch-norm sync", "--sync-bn"},
+    ForeignFlags{"--world-size", "", "--nnodes"},
+    ForeignFlags{"--workers", "", "--nproc-per-node --num-proc -np -n"},
+    ForeignFlags{"--restart", "", "--max-restarts"},
+    ForeignFlags{"--servers", "", "--ps --num-ps --num-servers"},
+    ForeignFlags{"--tasks-per-node", "", "--ntasks-per-node"},
+    ForeignFlags{"--checkpoint-dir", "", "--output-dir --model-dir --save-dir"},
+    ForeignFlags{"--init-from", "--init-from CHECKPOINT", "--pretrained --weights"},
+    ForeignFlags{"--report", "--report DIR", "--json --output --output-dir"},
+    ForeignFlags{"--metrics", "--metrics FILE", "--json"},
+    ForeignFlags{"--checkpoint-dir", "", "--output"},
+    ForeignFlags{"--tensorboard", "", "--log-dir --logdir"},
+    ForeignFlags{"--compress", "", "--compression --fp16-allreduce"},
 };
 
-// A ForeignValue maps a value of another program to ours; `typed` is in lower case with - for _.
-struct ForeignValue {
+// Values of other programs that mean one of ours.
+struct ForeignValues {
   std::string_view flag;
-  std::string_view typed;
   std::string_view ours;
+  std::string_view typed;  // words with spaces between, in lower case with - for _
 };
 
 constexpr std::array kForeignValues = {
-    ForeignValue{"--strategy", "ps", "parameter-server"},
-    ForeignValue{"--strategy", "parameterserverstrategy", "parameter-server"},
-    ForeignValue{"--strategy", "async", "parameter-server"},
-    ForeignValue{"--strategy", "horovod", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "hvd", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "ddp", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "distributeddataparallel", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "multiworkermirroredstrategy", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "multiworkermirrored", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "multi-worker", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "collectiveallreduce", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "allreduce", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "all-reduce", "multi-worker-mirrored"},
-    ForeignValue{"--strategy", "mirroredstrategy", "mirrored"},
-    ForeignValue{"--strategy", "dataparallel", "mirrored"},
-    ForeignValue{"--strategy", "data-parallel", "mirrored"},
-    ForeignValue{"--strategy", "dp", "mirrored"},
-    ForeignValue{"--strategy", "centralstoragestrategy", "central-storage"},
-    ForeignValue{"--strategy", "onedevicestrategy", "one-device"},
-    ForeignValue{"--strategy", "default", "one-device"},
-    ForeignValue{"--collective", "gloo", "ring"},
-    ForeignValue{"--collective", "tcp", "ring"},
-    ForeignValue{"--optimizer", "nesterov", "momentum"},
-    ForeignValue{"--consistency", "asynchronous", "async"},
-    ForeignValue{"--consistency", "asp", "async"},
-    ForeignValue{"--consistency", "bsp", "sync"},
-    ForeignValue{"--consistency", "synchronous", "sync"},
-    ForeignValue{"--consistency", "bounded", "ssp"},
+    ForeignValues{"--strategy", "parameter-server", "ps parameterserverstrategy async"},
+    ForeignValues{"--strategy", "multi-worker-mirrored",
+                  "horovod hvd ddp distributeddataparallel multiworkermirroredstrategy "
+                  "multiworkermirrored multi-worker collectiveallreduce allreduce all-reduce"},
+    ForeignValues{"--strategy", "mirrored", "mirroredstrategy dataparallel data-parallel dp"},
+    ForeignValues{"--strategy", "central-storage", "centralstoragestrategy"},
+    ForeignValues{"--strategy", "one-device", "onedevicestrategy default"},
+    ForeignValues{"--collective", "ring", "gloo tcp"},
+    ForeignValues{"--optimizer", "momentum", "nesterov"},
+    ForeignValues{"--consistency", "async", "asynchronous asp"},
+    ForeignValues{"--consistency", "sync", "bsp synchronous"},
+    ForeignValues{"--consistency", "ssp", "bounded"},
 };
+
+bool has_word(std::string_view words, const std::string& word) {
+  std::istringstream each{std::string(words)};
+  const std::istream_iterator<std::string> end;
+  return std::find(std::istream_iterator<std::string>(each), end, word) != end;
+}
 
 std::string list_after(std::string_view meant, const std::vector<std::string_view>& names) {
   const std::string list = fmt::format("{}", fmt::join(names, ", "));
@@ -211,9 +156,9 @@ std::string suggest(std::string_view typed, const std::vector<std::string_view>&
 
 std::string suggest_value(std::string_view flag, std::string_view typed,
                           const std::vector<std::string_view>& names) {
-  for (const ForeignValue& row : kForeignValues) {
+  for (const ForeignValues& row : kForeignValues) {
     const bool is_known = std::ranges::find(names, row.ours) != names.end();
-    if (row.flag == flag && row.typed == plain(typed) && is_known) {
+    if (row.flag == flag && has_word(row.typed, plain(typed)) && is_known) {
       return list_after(row.ours, names);
     }
   }
@@ -222,8 +167,9 @@ std::string suggest_value(std::string_view flag, std::string_view typed,
 
 std::optional<std::string> flag_meant_by(std::string_view typed,
                                          const std::vector<std::string_view>& flags) {
-  for (const ForeignFlag& row : kForeignFlags) {
-    if (row.typed != plain(typed) || std::ranges::find(flags, row.ours) == flags.end()) continue;
+  for (const ForeignFlags& row : kForeignFlags) {
+    if (!has_word(row.typed, plain(typed)) || std::ranges::find(flags, row.ours) == flags.end())
+      continue;
     return std::string(row.advice.empty() ? row.ours : row.advice);
   }
   if (const auto nearest = nearest_name(typed, flags)) return std::string(*nearest);
