@@ -238,9 +238,7 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
     splits.validation = std::make_unique<TableDataset>(std::move(*tables.validation), classes);
   }
   // Each column has its own unit, and a network learns little from a column of large numbers.
-  ValueStatistics statistics = value_statistics(*splits.train, /*by_feature=*/true);
-  splits.mean = std::move(statistics.mean);
-  splits.stddev = std::move(statistics.stddev);
+  set_feature_statistics(splits);
   return splits;
 }
 

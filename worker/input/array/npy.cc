@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -34,7 +33,13 @@ class NpyDataset final : public Dataset {
   const SampleSpec& spec() const noexcept override { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
     samples_->read(index, sample.inputs[0]);
-    if (spec_.inputs[0].dtype == DType::kF32) require_finite(index, sample.inputs[0]);
+    if (const auto bad = find_bad_value(spec_.inputs[0], sample.inputs[0])) {
+      throw FileError(
+          fmt::format("{}: value {} of row {}, at byte {}, is {}; expected finite numbers; "
+                      "remove or replace such rows with NumPy, for example by np.nan_to_num",
+                      samples_->path(), bad->place, index,
+                      samples_->offset_of(index) + bad->place * sizeof(float), bad->value));
+    }
     apply_draw(draw, spec_.inputs[0], sample.inputs[0], sample.inputs[0]);
     targets_.read(index, sample.target);
   }
@@ -48,19 +53,6 @@ class NpyDataset final : public Dataset {
   }
 
  private:
-  // Checked here because a loss that is not finite does not tell the sample that caused it.
-  void require_finite(std::int64_t index, std::span<const std::byte> values) const {
-    for (std::size_t at = 0; at < values.size(); at += sizeof(float)) {
-      float value = 0.0F;
-      std::memcpy(&value, values.data() + at, sizeof value);
-      if (std::isfinite(value)) continue;
-      throw FileError(fmt::format(
-          "{}: value {} of row {}, at byte {}, is {}; expected finite numbers; "
-          "remove or replace such rows with NumPy, for example by np.nan_to_num",
-          samples_->path(), at / sizeof(float), index, samples_->offset_of(index) + at, value));
-    }
-  }
-
   std::shared_ptr<const NpyFile> samples_;
   Targets targets_;
   SampleSpec spec_;
@@ -236,12 +228,7 @@ DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
   DataSplits splits{.name = "npy", .train = make_split(train), .test = make_split(test)};
   splits.classes_advice = classes_advice;
   if (validation.samples != nullptr) splits.validation = make_split(validation);
-  // Values of f32 have a scale that their maker chose; pixels have not.
-  ValueStatistics statistics = dtype == DType::kF32
-                                   ? no_normalisation(shape)
-                                   : value_statistics(*splits.train, /*by_feature=*/false);
-  splits.mean = std::move(statistics.mean);
-  splits.stddev = std::move(statistics.stddev);
+  set_value_statistics(splits);
   return splits;
 }
 

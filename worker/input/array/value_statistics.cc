@@ -42,7 +42,8 @@ void for_each_value(std::span<const std::byte> bytes, std::size_t channels, cons
 }
 
 template <typename T>
-ValueStatistics statistics_of(const Dataset& dataset, std::size_t channels, double unit) {
+void set_statistics(DataSplits& splits, std::size_t channels, double unit) {
+  const Dataset& dataset = *splits.train;
   std::vector<double> mean(channels);
   std::vector<double> variance(channels);
   double count = 0.0;  // of values of a channel
@@ -58,37 +59,46 @@ ValueStatistics statistics_of(const Dataset& dataset, std::size_t channels, doub
       variance[c] += (value - mean[c]) * (value - mean[c]);
     });
   });
-  ValueStatistics statistics;
   for (std::size_t c = 0; c < channels; ++c) {
     const auto deviation = static_cast<float>(std::sqrt(variance[c] / count) / unit);
-    statistics.mean.push_back(static_cast<float>(mean[c] / unit));
-    statistics.stddev.push_back(deviation > 0.0F ? deviation : 1.0F);
+    splits.mean.push_back(static_cast<float>(mean[c] / unit));
+    splits.stddev.push_back(deviation > 0.0F ? deviation : 1.0F);
   }
-  return statistics;
 }
 
 }  // namespace
 
-ValueStatistics value_statistics(const Dataset& dataset, bool by_feature) {
-  const TensorSpec& input = dataset.spec().inputs[0];
-  const bool is_map = input.shape.size() == 3;
-  const auto channels = static_cast<std::size_t>(is_map || by_feature ? input.shape.back() : 1);
+void set_value_statistics(DataSplits& splits) {
+  const TensorSpec& input = splits.train->spec().inputs[0];
+  const auto channels = static_cast<std::size_t>(input.shape.size() == 3 ? input.shape[2] : 1);
   switch (input.dtype) {
     case DType::kU8:
-      return statistics_of<std::uint8_t>(dataset, channels, 255.0);
+      return set_statistics<std::uint8_t>(splits, channels, 255.0);
     case DType::kU16:
-      return statistics_of<std::uint16_t>(dataset, channels, 65535.0);
+      return set_statistics<std::uint16_t>(splits, channels, 65535.0);
     case DType::kF32:
-      return statistics_of<float>(dataset, channels, 1.0);
+      splits.mean.assign(channels, 0.0F);
+      splits.stddev.assign(channels, 1.0F);
+      return;
     default:
       break;
   }
   throw InternalError("statistics of samples that are neither u8, u16 nor f32");
 }
 
-ValueStatistics no_normalisation(const Shape& sample_shape) {
-  const auto channels = static_cast<std::size_t>(sample_shape.size() == 3 ? sample_shape[2] : 1);
-  return {std::vector<float>(channels, 0.0F), std::vector<float>(channels, 1.0F)};
+void set_feature_statistics(DataSplits& splits) {
+  set_statistics<float>(splits, static_cast<std::size_t>(splits.train->spec().inputs[0].shape[0]),
+                        1.0);
+}
+
+std::optional<BadValue> find_bad_value(const TensorSpec& spec, std::span<const std::byte> sample) {
+  if (spec.dtype != DType::kF32) return std::nullopt;
+  for (std::size_t at = 0; at < sample.size(); at += sizeof(float)) {
+    float value = 0.0F;
+    std::memcpy(&value, sample.data() + at, sizeof value);
+    if (!std::isfinite(value)) return BadValue{at / sizeof(float), value};
+  }
+  return std::nullopt;
 }
 
 }  // namespace syncopate

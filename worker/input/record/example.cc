@@ -4,6 +4,7 @@
 #include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <utility>
@@ -16,17 +17,7 @@ namespace syncopate {
 namespace {
 
 FeatureKind kind_of(const proto::Feature& feature) {
-  switch (feature.kind_case()) {
-    case proto::Feature::kBytesList:
-      return FeatureKind::kBytes;
-    case proto::Feature::kFloatList:
-      return FeatureKind::kFloats;
-    case proto::Feature::kInt64List:
-      return FeatureKind::kIntegers;
-    case proto::Feature::KIND_NOT_SET:
-      break;
-  }
-  return FeatureKind::kEmpty;
+  return static_cast<FeatureKind>(feature.kind_case());
 }
 
 }  // namespace
@@ -38,17 +29,8 @@ std::string protobuf_version() {
 }
 
 std::string_view name(FeatureKind kind) noexcept {
-  switch (kind) {
-    case FeatureKind::kBytes:
-      return "bytes";
-    case FeatureKind::kFloats:
-      return "float";
-    case FeatureKind::kIntegers:
-      return "int64";
-    case FeatureKind::kEmpty:
-      break;
-  }
-  return "nothing";
+  constexpr std::array<std::string_view, 4> kNames = {"nothing", "bytes", "float", "int64"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 struct Example::Message {

@@ -13,6 +13,7 @@
 
 namespace syncopate {
 
+// With the numbers of the field `kind` in example.proto.
 enum class FeatureKind : std::uint8_t { kEmpty, kBytes, kFloats, kIntegers };
 // Returns TensorFlow's name of the kind, "bytes", "float" or "int64"; "nothing" for kEmpty.
 std::string_view name(FeatureKind kind) noexcept;

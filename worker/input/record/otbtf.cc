@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <initializer_list>
 #include <map>
@@ -158,15 +157,6 @@ StoredTensor read_tensor(const Example& example, const FeatureName& feature,
   return parse_tensor(bytes.bytes, fmt::format("{}: feature {}", what, feature.name));
 }
 
-template <typename Stored>
-void widen(std::span<const std::byte> bytes, std::span<std::int64_t> labels) {
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    Stored value = 0;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    labels[i] = static_cast<std::int64_t>(value);
-  }
-}
-
 // Returns the classes in a label map. Throws FileError for another shape or type, and for a class
 // below 0 or above kLargestLabel.
 std::vector<std::int32_t> read_labels(const Example& example, const FeatureName& feature,
@@ -174,40 +164,20 @@ std::vector<std::int32_t> read_labels(const Example& example, const FeatureName&
   const StoredTensor map = read_tensor(example, feature, what);
   const Shape shape = patch_shape(map.shape);
   const bool fits = shape == Shape{image[0], image[1]} || shape == Shape{image[0], image[1], 1};
-  std::vector<std::int64_t> wide(fits ? static_cast<std::size_t>(image[0] * image[1]) : 0);
-  bool is_integer = true;
-  switch (map.type) {
-    case StoredType::kU8:
-    case StoredType::kBool:
-      widen<std::uint8_t>(map.bytes(), wide);
-      break;
-    case StoredType::kI8:
-      widen<std::int8_t>(map.bytes(), wide);
-      break;
-    case StoredType::kU16:
-      widen<std::uint16_t>(map.bytes(), wide);
-      break;
-    case StoredType::kI16:
-      widen<std::int16_t>(map.bytes(), wide);
-      break;
-    case StoredType::kU32:
-      widen<std::uint32_t>(map.bytes(), wide);
-      break;
-    case StoredType::kI32:
-      widen<std::int32_t>(map.bytes(), wide);
-      break;
-    case StoredType::kI64:
-      widen<std::int64_t>(map.bytes(), wide);
-      break;
-    case StoredType::kF32:
-      is_integer = false;
-  }
-  if (!fits || !is_integer) {
+  if (!fits || map.type == StoredType::kF32) {
     throw FileError(fmt::format(
         "{0}: feature {1} is {2} {3}; expected integers [{4}, {5}] or [{4}, {5}, 1], the size that "
         "output_shape.json gives the input",
         what, feature.name, name(map.type), to_string(map.shape), image[0], image[1]));
   }
+  std::vector<std::int64_t> wide(static_cast<std::size_t>(image[0] * image[1]));
+  with_element_type(map.type, [&]<typename Stored>(Stored /*zero*/) {
+    for (std::size_t i = 0; i < wide.size(); ++i) {
+      Stored value{};
+      std::memcpy(&value, map.bytes().data() + i * sizeof value, sizeof value);
+      wide[i] = static_cast<std::int64_t>(value);
+    }
+  });
   std::vector<std::int32_t> labels(wide.size());
   for (std::size_t i = 0; i < wide.size(); ++i) {
     if (wide[i] < 0 || wide[i] > kLargestLabel) {
@@ -245,7 +215,10 @@ class PatchDataset final : public Dataset {
                       what, features_.image.name, name(patch.type), to_string(patch.shape), type,
                       to_string(input.shape)));
     }
-    if (input.dtype == DType::kF32) require_finite(patch, what);
+    if (const auto bad = find_bad_value(input, patch.bytes())) {
+      throw FileError(fmt::format("{}: value {} of feature {} is {}; expected finite numbers", what,
+                                  bad->place, features_.image.name, bad->value));
+    }
     apply_draw(draw, input, patch.bytes(), sample.inputs[0]);
     std::vector<std::int32_t> labels = read_labels(example, features_.label, input.shape, what);
     apply_draw_to_labels(draw, static_cast<int>(input.shape[0]), static_cast<int>(input.shape[1]),
@@ -269,16 +242,6 @@ class PatchDataset final : public Dataset {
   }
 
  private:
-  void require_finite(const StoredTensor& patch, const std::string& what) const {
-    for (std::size_t at = 0; at < patch.elements.size(); at += sizeof(float)) {
-      float value = 0.0F;
-      std::memcpy(&value, patch.elements.data() + at, sizeof value);
-      if (std::isfinite(value)) continue;
-      throw FileError(fmt::format("{}: value {} of feature {} is {}; expected finite numbers", what,
-                                  at / sizeof(float), features_.image.name, value));
-    }
-  }
-
   std::shared_ptr<const RecordShards> shards_;
   SampleFeatures features_;
   SampleSpec spec_;
@@ -388,12 +351,7 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
   };
   DataSplits splits{.name = "otbtf", .train = make(train), .test = make(test)};
   if (validation != nullptr) splits.validation = make(validation);
-  // Values of f32 have a scale that their maker chose; pixels have not.
-  ValueStatistics statistics = input.dtype == DType::kF32
-                                   ? no_normalisation(input.shape)
-                                   : value_statistics(*splits.train, /*by_feature=*/false);
-  splits.mean = std::move(statistics.mean);
-  splits.stddev = std::move(statistics.stddev);
+  set_value_statistics(splits);
   splits.suits_crop_flip = true;
   return splits;
 }

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/array/value_statistics.h"
 #include "worker/input/record/record_samples.h"
 
 namespace syncopate {
@@ -53,7 +53,10 @@ class RecordValues final : public Dataset {
     const std::string what = shards_->describe(index);
     const Example example = parse_example(shards_->read(index), what);
     const std::span<const std::byte> values = values_of(example, what);
-    if (spec_.inputs[0].dtype == DType::kF32) require_finite(values, what);
+    if (const auto bad = find_bad_value(spec_.inputs[0], values)) {
+      throw FileError(
+          fmt::format("{}: value {} is {}; expected finite numbers", what, bad->place, bad->value));
+    }
     apply_draw(draw, spec_.inputs[0], values, sample.inputs[0]);
     const std::int32_t label = this->label(index);
     std::memcpy(sample.target.data(), &label, sizeof label);
@@ -81,16 +84,6 @@ class RecordValues final : public Dataset {
                     to_string(input.shape), name(input.dtype), input.size_bytes(), image_.name,
                     what, bytes.size(), feature.count, feature.count == 1 ? "" : "s",
                     feature.count == 1 ? fitting_shape(input, bytes.size()) : ""));
-  }
-
-  static void require_finite(std::span<const std::byte> values, const std::string& what) {
-    for (std::size_t at = 0; at < values.size(); at += sizeof(float)) {
-      float value = 0.0F;
-      std::memcpy(&value, values.data() + at, sizeof value);
-      if (std::isfinite(value)) continue;
-      throw FileError(fmt::format("{}: value {} is {}; expected finite numbers", what,
-                                  at / sizeof(float), value));
-    }
   }
 
   std::shared_ptr<const RecordShards> shards_;

@@ -15,24 +15,16 @@ namespace {
 
 constexpr std::int64_t kMostTensorBytes = std::int64_t{256} << 20;
 
-struct StoredTypeRow {
-  StoredType type;
-  std::string_view name;
-  std::size_t size_bytes;
-};
-constexpr std::array<StoredTypeRow, 9> kStoredTypes = {{{StoredType::kF32, "float32", 4},
-                                                        {StoredType::kI32, "int32", 4},
-                                                        {StoredType::kU8, "uint8", 1},
-                                                        {StoredType::kI16, "int16", 2},
-                                                        {StoredType::kI8, "int8", 1},
-                                                        {StoredType::kI64, "int64", 8},
-                                                        {StoredType::kBool, "bool", 1},
-                                                        {StoredType::kU16, "uint16", 2},
-                                                        {StoredType::kU32, "uint32", 4}}};
-
-const StoredTypeRow& row_of(StoredType type) noexcept {
-  return *std::ranges::find(kStoredTypes, type, &StoredTypeRow::type);
-}
+constexpr std::array<std::pair<StoredType, std::string_view>, 9> kStoredTypes = {
+    {{StoredType::kF32, "float32"},
+     {StoredType::kI32, "int32"},
+     {StoredType::kU8, "uint8"},
+     {StoredType::kI16, "int16"},
+     {StoredType::kI8, "int8"},
+     {StoredType::kI64, "int64"},
+     {StoredType::kBool, "bool"},
+     {StoredType::kU16, "uint16"},
+     {StoredType::kU32, "uint32"}}};
 
 // Returns `count` elements of type To from a list of values. The last value of a shorter list
 // repeats, as in TensorFlow; an empty list gives zeros.
@@ -49,44 +41,32 @@ std::string elements_of(const Values& values, std::size_t count) {
   return elements;
 }
 
-std::string listed_elements(const proto::Tensor& tensor, StoredType type, std::size_t count) {
+// Calls `use` with the list of values of a type, and returns what it returns.
+template <typename Use>
+auto with_values(const proto::Tensor& tensor, StoredType type, const Use& use) {
   switch (type) {
     case StoredType::kF32:
-      return elements_of<float>(tensor.float_val(), count);
-    case StoredType::kI32:
-      return elements_of<std::int32_t>(tensor.int_val(), count);
-    case StoredType::kU8:
-      return elements_of<std::uint8_t>(tensor.int_val(), count);
-    case StoredType::kI16:
-      return elements_of<std::int16_t>(tensor.int_val(), count);
-    case StoredType::kI8:
-      return elements_of<std::int8_t>(tensor.int_val(), count);
-    case StoredType::kU16:
-      return elements_of<std::uint16_t>(tensor.int_val(), count);
+      return use(tensor.float_val());
     case StoredType::kI64:
-      return elements_of<std::int64_t>(tensor.int64_val(), count);
+      return use(tensor.int64_val());
     case StoredType::kBool:
-      return elements_of<std::uint8_t>(tensor.bool_val(), count);
+      return use(tensor.bool_val());
     case StoredType::kU32:
-      return elements_of<std::uint32_t>(tensor.uint32_val(), count);
+      return use(tensor.uint32_val());
+    default:
+      return use(tensor.int_val());
   }
-  return {};
-}
-
-// Returns the number of values in the list of a type.
-std::size_t listed_count(const proto::Tensor& tensor, StoredType type) {
-  const int count = type == StoredType::kF32    ? tensor.float_val_size()
-                    : type == StoredType::kI64  ? tensor.int64_val_size()
-                    : type == StoredType::kBool ? tensor.bool_val_size()
-                    : type == StoredType::kU32  ? tensor.uint32_val_size()
-                                                : tensor.int_val_size();
-  return static_cast<std::size_t>(count);
 }
 
 }  // namespace
 
-std::string_view name(StoredType type) noexcept { return row_of(type).name; }
-std::size_t size_bytes(StoredType type) noexcept { return row_of(type).size_bytes; }
+std::string_view name(StoredType type) noexcept {
+  return std::ranges::find(kStoredTypes, type, [](const auto& row) { return row.first; })->second;
+}
+
+std::size_t size_bytes(StoredType type) noexcept {
+  return with_element_type(type, [](auto zero) { return sizeof zero; });
+}
 
 StoredTensor parse_tensor(std::span<const std::byte> bytes, std::string_view what) {
   const auto refuse = [&](const std::string& reason) {
@@ -100,17 +80,18 @@ StoredTensor parse_tensor(std::span<const std::byte> bytes, std::string_view wha
                     "tf.io.serialize_tensor writes",
                     bytes.size()));
   }
-  const auto row = std::ranges::find_if(kStoredTypes, [&](const StoredTypeRow& each) {
-    return static_cast<int>(each.type) == message.dtype();
+  const auto row = std::ranges::find_if(kStoredTypes, [&](const auto& each) {
+    return static_cast<int>(each.first) == message.dtype();
   });
   if (row == kStoredTypes.end()) {
     refuse(fmt::format("a tensor of TensorFlow's type {}; expected float32, an integer or bool",
                        message.dtype()));
   }
   if (message.tensor_shape().unknown_rank()) refuse("a tensor of an unknown shape");
-  StoredTensor tensor{.type = row->type, .shape = {}, .elements = {}};
+  StoredTensor tensor{.type = row->first, .shape = {}, .elements = {}};
+  const std::size_t element_bytes = size_bytes(tensor.type);
   std::int64_t count = 1;
-  const std::int64_t most = kMostTensorBytes / static_cast<std::int64_t>(row->size_bytes);
+  const std::int64_t most = kMostTensorBytes / static_cast<std::int64_t>(element_bytes);
   bool fits = true;
   for (const auto& dim : message.tensor_shape().dim()) {
     tensor.shape.push_back(dim.size());
@@ -122,15 +103,19 @@ StoredTensor parse_tensor(std::span<const std::byte> bytes, std::string_view wha
   }
   const auto elements = static_cast<std::size_t>(count);
   std::string& content = *message.mutable_tensor_content();
-  const std::size_t listed = listed_count(message, row->type);
-  if (content.empty() && listed <= elements) {
-    tensor.elements = listed_elements(message, row->type, elements);
-  } else if (listed == 0 && content.size() == elements * row->size_bytes) {
-    tensor.elements = std::move(content);
-  } else {
-    refuse(fmt::format("{} values and {} bytes for a tensor of {} {}", listed, content.size(),
-                       row->name, to_string(tensor.shape)));
-  }
+  with_values(message, tensor.type, [&](const auto& values) {
+    const auto listed = static_cast<std::size_t>(values.size());
+    if (content.empty() && listed <= elements) {
+      with_element_type(tensor.type, [&](auto zero) {
+        tensor.elements = elements_of<decltype(zero)>(values, elements);
+      });
+    } else if (listed == 0 && content.size() == elements * element_bytes) {
+      tensor.elements = std::move(content);
+    } else {
+      refuse(fmt::format("{} values and {} bytes for a tensor of {} {}", listed, content.size(),
+                         row->second, to_string(tensor.shape)));
+    }
+  });
   return tensor;
 }
 

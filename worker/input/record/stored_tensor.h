@@ -29,6 +29,31 @@ enum class StoredType : std::uint8_t {
 std::string_view name(StoredType type) noexcept;  // TensorFlow's name, such as "uint16"
 std::size_t size_bytes(StoredType type) noexcept;
 
+// Calls `use` with a zero of the C++ type that an element has, and returns what it returns.
+template <typename Use>
+auto with_element_type(StoredType type, const Use& use) {
+  switch (type) {
+    case StoredType::kF32:
+      return use(0.0F);
+    case StoredType::kI32:
+      return use(std::int32_t{});
+    case StoredType::kU8:
+    case StoredType::kBool:
+      return use(std::uint8_t{});
+    case StoredType::kI16:
+      return use(std::int16_t{});
+    case StoredType::kI8:
+      return use(std::int8_t{});
+    case StoredType::kI64:
+      return use(std::int64_t{});
+    case StoredType::kU16:
+      return use(std::uint16_t{});
+    case StoredType::kU32:
+      break;
+  }
+  return use(std::uint32_t{});
+}
+
 struct StoredTensor {
   StoredType type = StoredType::kF32;
   Shape shape;

@@ -182,12 +182,7 @@ DataSplits open_tfrecord(std::string_view text, const DataOptions& options) {
     splits.test = opener.make(test, classes, cache_name);
   }
   if (opener.is_raw()) {
-    const TensorSpec& input = splits.train->spec().inputs.front();
-    ValueStatistics statistics = input.dtype == DType::kF32
-                                     ? no_normalisation(input.shape)
-                                     : value_statistics(*splits.train, /*by_feature=*/false);
-    splits.mean = std::move(statistics.mean);
-    splits.stddev = std::move(statistics.stddev);
+    set_value_statistics(splits);
   } else {
     describe_pictures(splits);
   }
