@@ -56,7 +56,7 @@ std::string others_text(double share) {
 // Describes a result, such as "test accuracy 98.12%, 12.3 s, 41203 samples/s".
 std::string result_text(const RunResult& result) {
   std::string text = fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
-                                 100.0 * result.summary.test_metric.value, result.summary.seconds,
+                                 100.0 * result.summary.test.metric.value, result.summary.seconds,
                                  result.summary.samples_per_second);
   if (result.is_disturbed()) {
     text += fmt::format(" (busy machine: {})", others_text(*result.others_cpu_share));

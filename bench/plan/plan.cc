@@ -38,11 +38,11 @@ class TargetWatch final : public MetricsWriter {
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const WorkerMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& metrics) override {
-    if (!result_.seconds && metrics.test_metric.value >= target_) {
+    if (!result_.seconds && metrics.result.metric.value >= target_) {
       result_.seconds = metrics.trained_seconds;
     }
   }
-  void write(const Summary& summary) override { result_.accuracy = summary.test_metric.value; }
+  void write(const Summary& summary) override { result_.accuracy = summary.test.metric.value; }
   const TargetTime& result() const noexcept { return result_; }
 
  private:

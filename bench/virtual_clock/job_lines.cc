@@ -84,14 +84,13 @@ void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> w
 }
 
 void JobLines::evaluation(const Moment& moment, const Evaluation& test) {
-  metrics_.write(EvalMetrics{.step = sums_.step,
-                             .epoch = moment.epochs,
-                             .test_loss = test.loss,
-                             .test_metric = test.metric,
-                             .samples = test.samples,
-                             .on_validation = on_validation_,
-                             .trained_samples = sums_.samples,
-                             .trained_seconds = seconds_of(moment.at)});
+  metrics_.write(
+      EvalMetrics{.step = sums_.step,
+                  .epoch = moment.epochs,
+                  .result = {.loss = test.loss, .metric = test.metric, .samples = test.samples},
+                  .on_validation = on_validation_,
+                  .trained_samples = sums_.samples,
+                  .trained_seconds = seconds_of(moment.at)});
 }
 
 void JobLines::workers(std::span<const WorkerAccount> workers) {

@@ -26,6 +26,9 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
   const WorkerAccount all = sum_of(outcome.accounts);
   const double seconds = seconds_of(outcome.end);
+  const auto shown = [](const Evaluation& found) {
+    return Evaluation{.loss = found.loss, .metric = found.metric};
+  };
   return {
       .strategy = plan.strategy.name,
       .model = run.options.model,
@@ -38,10 +41,8 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .seconds = seconds,
       .samples_per_second = StepTotals::ratio(static_cast<double>(outcome.sums.samples), seconds),
       .train_loss = outcome.train_loss,
-      .test_metric = outcome.test.metric,
-      .test_loss = outcome.test.loss,
-      .val_metric = outcome.validation ? std::optional(outcome.validation->metric) : std::nullopt,
-      .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
+      .test = shown(outcome.test),
+      .validation = outcome.validation ? std::optional(shown(*outcome.validation)) : std::nullopt,
       .staleness_mean = staleness.mean(),
       .staleness_max = static_cast<std::int64_t>(staleness.max()),
       .communication_exposed_fraction =

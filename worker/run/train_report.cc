@@ -154,9 +154,6 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
                    Strategy& strategy, const TrainOutcome& outcome) {
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
   const Evaluation none{.loss = std::nan(""), .metric = {graph.loss().kind, std::nan("")}};
-  const Evaluation& test = outcome.test ? *outcome.test : none;
-  const Evaluation& validation = outcome.validation ? *outcome.validation : none;
-  const bool has_validation = outcome.validation.has_value();
   return {.strategy = text_of(options, "--strategy"),
           .model = text_of(options, "--model"),
           .data = text_of(options, "--data"),
@@ -168,17 +165,9 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
           .seconds = outcome.seconds,
           .samples_per_second = outcome.samples_per_second,
           .train_loss = outcome.train_loss,
-          .test_metric = test.metric,
-          .test_loss = test.loss,
-          .val_metric = has_validation ? std::optional(validation.metric) : std::nullopt,
-          .val_loss = has_validation ? std::optional(validation.loss) : std::nullopt,
-          .test_classes = test.classes,
-          .val_classes = validation.classes,
-          .test_confusion = test.confusion,
+          .test = outcome.test.value_or(none),
+          .validation = outcome.validation,
           .train_bad_samples = outcome.num_bad_in_epoch,
-          .test_bad_samples = test.bad_samples,
-          .val_bad_samples = validation.bad_samples,
-          .first_bad = test.bad_samples > 0 ? test.first_bad : validation.first_bad,
           .staleness_mean = staleness.mean(),
           .staleness_max = static_cast<std::int64_t>(staleness.max()),
           .input_wait_fraction = outcome.input_wait_fraction,
@@ -192,20 +181,17 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out) {
-  if (outcome.test) {
-    const MetricValue& metric = summary.test_metric;
-    out << fmt::format("test {:<11}{}\n", metric.name(), to_text(metric))
-        << fmt::format("test loss       {:.4f}\n", summary.test_loss)
-        << describe_bad("test", *outcome.test);
-    if (!summary.test_classes.empty()) {
-      out << class_table(summary.test_classes, split_class_names(outcome.progress.class_names),
-                         true);
+  if (const auto& test = outcome.test) {
+    out << fmt::format("test {:<11}{}\n", test->metric.name(), to_text(test->metric))
+        << fmt::format("test loss       {:.4f}\n", test->loss) << describe_bad("test", *test);
+    if (!test->classes.empty()) {
+      out << class_table(test->classes, split_class_names(outcome.progress.class_names), true);
     }
   }
-  if (const auto& metric = summary.val_metric) {
-    out << fmt::format("validation      {} {}, loss {:.4f}\n", metric->name(), to_text(*metric),
-                       summary.val_loss.value_or(0.0))
-        << describe_bad("validation", *outcome.validation);
+  if (const auto& validation = outcome.validation) {
+    out << fmt::format("validation      {} {}, loss {:.4f}\n", validation->metric.name(),
+                       to_text(validation->metric), validation->loss)
+        << describe_bad("validation", *validation);
   }
   if (summary.train_bad_samples > 0) {
     out << fmt::format("replaced        {} bad training sample{} in an epoch\n",

@@ -115,14 +115,7 @@ std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
       evaluator_.run(copy, stop, show_progress(worker_.display, "evaluating"));
   if (!test) return std::nullopt;
   EvalMetrics line = moment;
-  line.test_loss = test->loss;
-  line.test_metric = test->metric;
-  line.samples = test->samples;
-  line.seconds = test->seconds;
-  line.bad_samples = test->bad_samples;
-  line.first_bad = test->first_bad;
-  line.classes = test->classes;
-  line.confusion = test->confusion;
+  line.result = *test;
   line.on_validation = run_.final_test != nullptr;
   worker_.metrics.write(line);
   worker_.display.note(describe(line));

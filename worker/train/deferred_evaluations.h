@@ -32,8 +32,8 @@ class DeferredEvaluationFile {
   // Returns the paths of all snapshot files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
-  // Appends a snapshot. Does not store test_loss, test_metric, samples and seconds of `moment`.
-  // Throws FileError if the file cannot be written, and leaves its contents unchanged.
+  // Appends a snapshot. Does not store the result of `moment`. Throws FileError if the file cannot
+  // be written, and leaves its contents unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
   // A snapshot in the file that still has to be evaluated, and its place in the file. entries()

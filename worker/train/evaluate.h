@@ -23,19 +23,6 @@
 
 namespace syncopate {
 
-struct Evaluation {
-  double loss = 0.0;   // mean over the samples of the data set
-  MetricValue metric;  // the main metric of the network's loss
-  std::int64_t samples = 0;
-  double seconds = 0.0;
-  std::int64_t bad_samples = 0;  // samples that could not be read and are left out
-  std::string first_bad = {};    // why the first bad sample could not be read
-  // For label maps, the counts of pixels of each class; empty for other networks.
-  std::vector<ClassCounts> classes = {};
-  // Counts of pairs of true and predicted class; null if they were not counted.
-  std::shared_ptr<const ConfusionMatrix> confusion = {};
-};
-
 // The largest number of classes for which every evaluation counts a confusion matrix. The number is
 // limited because tasks exchange the counts of all pairs of classes.
 inline constexpr std::int64_t kMostCountedClasses = 256;

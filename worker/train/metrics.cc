@@ -82,10 +82,10 @@ std::string key_of(std::string_view split, const MetricValue& metric) {
 }
 
 // Adds what an evaluation of label maps says beside the main metric.
-void add_map_quality(OrderedJson& line, std::string_view split, const MetricValue& metric,
-                     std::span<const ClassCounts> classes) {
-  if (metric.mean_iou) line[fmt::format("{}_mean_iou", split)] = *metric.mean_iou;
-  if (!classes.empty()) line[fmt::format("{}_classes", split)] = classes_as_json(classes);
+void add_map_quality(OrderedJson& line, std::string_view split, const Evaluation& result) {
+  if (const auto iou = result.metric.mean_iou) line[fmt::format("{}_mean_iou", split)] = *iou;
+  if (result.classes.empty()) return;
+  line[fmt::format("{}_classes", split)] = classes_as_json(result.classes);
 }
 
 class JsonLines final : public MetricsWriter {
@@ -152,22 +152,22 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const EvalMetrics& metrics) override {
+    const Evaluation& result = metrics.result;
+    const std::string split = metrics.on_validation ? "val" : "test";
     OrderedJson line = {{"event", "eval"},
                         {"step", metrics.step},
                         {"epoch", metrics.epoch},
-                        {metrics.on_validation ? "val_loss" : "test_loss", metrics.test_loss},
-                        {key_of(metrics.on_validation ? "val" : "test", metrics.test_metric),
-                         metrics.test_metric.value},
-                        {"samples", metrics.samples},
-                        {"seconds", metrics.seconds},
+                        {split + "_loss", result.loss},
+                        {key_of(split, result.metric), result.metric.value},
+                        {"samples", result.samples},
+                        {"seconds", result.seconds},
                         {"trained_samples", metrics.trained_samples},
                         {"trained_seconds", metrics.trained_seconds}};
-    add_map_quality(line, metrics.on_validation ? "val" : "test", metrics.test_metric,
-                    metrics.classes);
+    add_map_quality(line, split, result);
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
-    if (metrics.bad_samples > 0) {
-      line["bad_samples"] = metrics.bad_samples;
-      line["first_bad"] = metrics.first_bad;
+    if (result.bad_samples > 0) {
+      line["bad_samples"] = result.bad_samples;
+      line["first_bad"] = result.first_bad;
     }
     write_line(std::move(line));
   }
@@ -189,6 +189,8 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const Summary& summary) override {
+    const Evaluation& test = summary.test;
+    const Evaluation validation = summary.validation.value_or(Evaluation{});
     OrderedJson line = {{"event", "summary"},
                         {"strategy", summary.strategy},
                         {"model", summary.model},
@@ -199,8 +201,8 @@ class JsonLines final : public MetricsWriter {
                         {"seconds", summary.seconds},
                         {"samples_per_second", summary.samples_per_second},
                         {"train_loss", summary.train_loss},
-                        {key_of("test", summary.test_metric), summary.test_metric.value},
-                        {"test_loss", summary.test_loss},
+                        {key_of("test", test.metric), test.metric.value},
+                        {"test_loss", test.loss},
                         {"staleness_mean", summary.staleness_mean},
                         {"staleness_max", summary.staleness_max},
                         {"input_wait_fraction", summary.input_wait_fraction},
@@ -214,16 +216,17 @@ class JsonLines final : public MetricsWriter {
     if (!summary.stage_idle_fractions.empty()) {
       line["stage_idle_fractions"] = summary.stage_idle_fractions;
     }
-    add_map_quality(line, "test", summary.test_metric, summary.test_classes);
-    if (const auto& metric = summary.val_metric) {
-      line[key_of("val", *metric)] = metric->value;
-      add_map_quality(line, "val", *metric, summary.val_classes);
+    add_map_quality(line, "test", test);
+    if (summary.validation) {
+      line[key_of("val", validation.metric)] = validation.metric.value;
+      add_map_quality(line, "val", validation);
+      line["val_loss"] = validation.loss;
     }
-    if (summary.val_loss) line["val_loss"] = *summary.val_loss;
     if (summary.train_bad_samples > 0) line["train_bad_samples"] = summary.train_bad_samples;
-    if (summary.test_bad_samples > 0) line["test_bad_samples"] = summary.test_bad_samples;
-    if (summary.val_bad_samples > 0) line["val_bad_samples"] = summary.val_bad_samples;
-    if (!summary.first_bad.empty()) line["first_bad"] = summary.first_bad;
+    if (test.bad_samples > 0) line["test_bad_samples"] = test.bad_samples;
+    if (validation.bad_samples > 0) line["val_bad_samples"] = validation.bad_samples;
+    const std::string& first_bad = test.bad_samples > 0 ? test.first_bad : validation.first_bad;
+    if (!first_bad.empty()) line["first_bad"] = first_bad;
     if (summary.gpu) {
       line["gpu_utilisation"] = summary.gpu->utilisation;
       line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
@@ -306,12 +309,13 @@ std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,
 
 std::string describe(const EvalMetrics& metrics) {
   const char* const split = metrics.on_validation ? "validation" : "test";
+  const Evaluation& result = metrics.result;
   const std::string bad =
-      metrics.bad_samples > 0 ? fmt::format(", {} bad left out", metrics.bad_samples) : "";
+      result.bad_samples > 0 ? fmt::format(", {} bad left out", result.bad_samples) : "";
   return fmt::format("step {}, epoch {:.2f}: {} {} {}, {} loss {:.4f} ({} samples{}, {:.1f} s)",
-                     metrics.step, metrics.epoch, split, metrics.test_metric.name(),
-                     to_text(metrics.test_metric), split, metrics.test_loss, metrics.samples, bad,
-                     metrics.seconds);
+                     metrics.step, metrics.epoch, split, result.metric.name(),
+                     to_text(result.metric), split, result.loss, result.samples, bad,
+                     result.seconds);
 }
 
 namespace {

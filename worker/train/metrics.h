@@ -16,7 +16,6 @@
 #include "models/backend/device_load.h"
 #include "models/backend/model.h"
 #include "strategies/asynchronous_job.h"
-#include "worker/train/confusion.h"
 #include "worker/train/metric_value.h"
 
 namespace syncopate {
@@ -64,10 +63,7 @@ struct StepMetrics {
 struct EvalMetrics {
   std::int64_t step = 0;
   double epoch = 0.0;
-  double test_loss = 0.0;
-  MetricValue test_metric = {};
-  std::int64_t samples = 0;  // number of evaluated samples in the split
-  double seconds = 0.0;      // duration of this evaluation
+  Evaluation result = {};
   // True: the evaluation is of the validation split. The names of loss and metric in the line then
   // begin with "val_", such as "val_loss" and "val_accuracy".
   bool on_validation = false;
@@ -78,11 +74,6 @@ struct EvalMetrics {
   // BeginMetrics::began_at of the process that measured trained_seconds; nullopt if it is this
   // process.
   std::optional<double> began_at = {};
-  std::int64_t bad_samples = 0;  // samples of the split that are left out
-  std::string first_bad = {};    // why the first bad sample could not be read
-  // For label maps, the counts of pixels of each class; empty for other networks.
-  std::vector<ClassCounts> classes = {};
-  std::shared_ptr<const ConfusionMatrix> confusion = {};  // for TensorBoard; null if not counted
 };
 
 // The times of one worker, summed over all its steps. If the strategy cannot distinguish waiting
@@ -123,22 +114,12 @@ struct Summary {
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
-  MetricValue test_metric = {};  // test_metric and test_loss are NaN if the run never evaluates
-  double test_loss = 0.0;
-  std::optional<MetricValue> val_metric = {};  // on the validation split; nullopt if there is none
-  std::optional<double> val_loss = {};
-  std::vector<ClassCounts> test_classes = {};  // counts of pixels for label maps, in the test split
-  // For label maps, the counts of pixels of each class in the validation split.
-  std::vector<ClassCounts> val_classes = {};
-  std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null if not counted
+  Evaluation test = {};                       // loss and metric are NaN if the run never evaluates
+  std::optional<Evaluation> validation = {};  // nullopt if there is no validation split
+  // null if not counted
   // The number of training samples that were replaced because they were bad, in the epoch that had
   // the most such samples.
   std::int64_t train_bad_samples = 0;
-  std::int64_t test_bad_samples = 0;  // samples of the test split that are left out
-  std::int64_t val_bad_samples = 0;
-  // Why the first bad sample could not be read. The sample is from the test split if this split has
-  // bad samples, otherwise from the validation split.
-  std::string first_bad = {};
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
   // The fraction of time spent waiting for input, of the task that waits longest; in an

@@ -113,9 +113,10 @@ class Curves final : public MetricsWriter {
   }
   void write(const EvalMetrics& metrics) override {
     join();
+    const Evaluation& result = metrics.result;
     std::vector<std::pair<std::string_view, double>> values = {
-        {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
-    if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
+        {"loss", result.loss}, {result.metric.name(), result.metric.value}};
+    if (const auto iou = result.metric.mean_iou) values.emplace_back("mean_iou", *iou);
     EventFile& file = metrics.on_validation ? validation_ : test_;
     // A resumed run may evaluate its first step again; a run without steps to train does not even
     // begin. Another asynchronous worker may have evaluated later steps already.
@@ -123,16 +124,13 @@ class Curves final : public MetricsWriter {
       file.begin_again(metrics.step);
     }
     file.add_scalars(metrics.step, values);
-    if (metrics.confusion) add_confusion(file, metrics.step, *metrics.confusion);
+    if (result.confusion) add_confusion(file, metrics.step, *result.confusion);
   }
   void write(const WorkerMetrics& /*metrics*/) override {}
   // With a validation split the test split is evaluated once, at the end.
   void write(const Summary& summary) override {
-    if (!summary.val_metric || std::isnan(summary.test_loss)) return;
-    write(EvalMetrics{.step = summary.steps,
-                      .test_loss = summary.test_loss,
-                      .test_metric = summary.test_metric,
-                      .confusion = summary.test_confusion});
+    if (!summary.validation || std::isnan(summary.test.loss)) return;
+    write(EvalMetrics{.step = summary.steps, .result = summary.test});
   }
 
  private:

@@ -295,17 +295,10 @@ class TrainLoop {
     if (!test_) return false;
     const EvalMetrics line{.step = progress_.at.step,
                            .epoch = epochs(),
-                           .test_loss = test_->loss,
-                           .test_metric = test_->metric,
-                           .samples = test_->samples,
-                           .seconds = test_->seconds,
+                           .result = *test_,
                            .on_validation = run_.final_test != nullptr,
                            .trained_samples = progress_.at.samples,
-                           .trained_seconds = log_.all().seconds,
-                           .bad_samples = test_->bad_samples,
-                           .first_bad = test_->first_bad,
-                           .classes = test_->classes,
-                           .confusion = test_->confusion};
+                           .trained_seconds = log_.all().seconds};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     // All tasks have the same evaluation, so all decide alike.

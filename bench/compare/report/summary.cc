@@ -229,7 +229,7 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
 }
 
 double final_accuracy(const RunResult& run, std::string_view watched_split) {
-  if (run.curve.empty() || watched_split != "test") return run.summary.test_metric.value;
+  if (run.curve.empty() || watched_split != "test") return run.summary.test.metric.value;
   constexpr double kBefore = 0.9;  // of the samples
   const double end = kBefore * static_cast<double>(run.curve.back().samples);
   const auto first = std::ranges::find_if(

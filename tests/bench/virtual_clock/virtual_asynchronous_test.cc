@@ -40,7 +40,7 @@ TEST(VirtualAsynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
       EXPECT_EQ(found.steps, expected.progress.at.step);
       EXPECT_EQ(found.train_loss, expected.train_loss);
       ASSERT_EQ(evaluations.size(), 2U);
-      EXPECT_EQ(evaluations[0].test_loss, run.lines.evaluations[0].test_loss);
+      EXPECT_EQ(evaluations[0].result.loss, run.lines.evaluations[0].result.loss);
       EXPECT_EQ(evaluations[0].trained_samples, run.lines.evaluations[0].trained_samples);
     }
   }
@@ -53,8 +53,8 @@ TEST(VirtualAsynchronousJob, EvaluatesTheSplitsOfARealJob) {
   ASSERT_EQ(run.lines.evaluations.size(), 1U);
   EXPECT_TRUE(run.lines.evaluations[0].on_validation);
   const TrainOutcome expected = run.train_in_real_time("one-device", 1);
-  EXPECT_EQ(found.val_loss, expected.validation->loss);
-  EXPECT_EQ(found.test_loss, expected.test->loss);
+  EXPECT_EQ(found.validation->loss, expected.validation->loss);
+  EXPECT_EQ(found.test.loss, expected.test->loss);
 }
 
 TEST(VirtualAsynchronousJob, IsRepeatable) {

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<double> losses_of(const RecordedLines& lines) {
   std::vector<double> losses;
-  for (const EvalMetrics& evaluation : lines.evaluations) losses.push_back(evaluation.test_loss);
+  for (const EvalMetrics& evaluation : lines.evaluations) losses.push_back(evaluation.result.loss);
   return losses;
 }
 
@@ -27,10 +27,10 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
   const std::vector<StepMetrics> found_steps = run.lines.steps;
   const TrainOutcome expected = run.train_in_real_time(strategy, replicas);
   EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
-  EXPECT_EQ(found.test_metric, expected.test->metric);
-  EXPECT_EQ(found.val_metric.has_value(), expected.validation.has_value());
+  EXPECT_EQ(found.test.metric, expected.test->metric);
+  EXPECT_EQ(found.validation.has_value(), expected.validation.has_value());
   if (expected.validation) {
-    EXPECT_EQ(found.val_loss, expected.validation->loss);
+    EXPECT_EQ(found.validation->loss, expected.validation->loss);
   }
   EXPECT_EQ(found_losses, losses_of(run.lines));
   EXPECT_EQ(found.steps, expected.progress.at.step);
@@ -246,7 +246,7 @@ TEST(VirtualSynchronousJob, IsTrainedOnceForSeveralClusters) {
     }
     ASSERT_EQ(shared.evaluations.size(), alone.evaluations.size());
     for (std::size_t i = 0; i < alone.evaluations.size(); ++i) {
-      EXPECT_EQ(shared.evaluations[i].test_loss, alone.evaluations[i].test_loss);
+      EXPECT_EQ(shared.evaluations[i].result.loss, alone.evaluations[i].result.loss);
       EXPECT_EQ(shared.evaluations[i].trained_seconds, alone.evaluations[i].trained_seconds);
     }
     ASSERT_EQ(shared.workers.size(), alone.workers.size());

@@ -53,7 +53,7 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
   // The tolerance is 1e-12: the loss is computed from differences of sums instead of sums.
   EXPECT_NEAR(found.train_loss, expected.train_loss, 1e-12);
   ASSERT_EQ(run.metrics.evaluations.size(), expected_evaluations.size());
-  EXPECT_EQ(run.metrics.evaluations[0].test_loss, expected_evaluations[0].test_loss);
+  EXPECT_EQ(run.metrics.evaluations[0].result.loss, expected_evaluations[0].result.loss);
   EXPECT_EQ(run.metrics.evaluations[0].epoch, expected_evaluations[0].epoch);
   ASSERT_EQ(run.metrics.steps.size(), expected_steps.size());
   for (std::size_t i = 0; i < expected_steps.size(); ++i) {
@@ -105,8 +105,8 @@ TEST_F(AsynchronousLoop, EvaluatesTheSnapshotAndLeavesTheReplicaUnchanged) {
     job.assignment_after_step[6] = {.snapshot_id = 2, .evaluates = true};
   });
   ASSERT_EQ(run_.metrics.evaluations.size(), 2U);
-  EXPECT_EQ(run_.metrics.evaluations[0].test_loss, expected);
-  EXPECT_EQ(run_.metrics.evaluations[1].test_loss, expected);
+  EXPECT_EQ(run_.metrics.evaluations[0].result.loss, expected);
+  EXPECT_EQ(run_.metrics.evaluations[1].result.loss, expected);
   job_->copy.reset();
   EXPECT_NE(undisturbed.test->loss, expected);
   EXPECT_EQ(run_.evaluate(strategy_->inner()).loss, undisturbed.test->loss);

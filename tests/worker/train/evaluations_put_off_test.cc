@@ -33,7 +33,7 @@ TEST_F(DeferredEvaluationsOfALoop, HaveTheResultsAndTimesOfEvaluationsThatWereNo
   for (std::size_t i = 0; i < lines.size(); ++i) {
     EXPECT_EQ(run_.metrics.evaluations[i].step, lines[i].step);
     EXPECT_EQ(run_.metrics.evaluations[i].epoch, lines[i].epoch);
-    EXPECT_EQ(run_.metrics.evaluations[i].test_loss, lines[i].test_loss);
+    EXPECT_EQ(run_.metrics.evaluations[i].result.loss, lines[i].result.loss);
     EXPECT_EQ(run_.metrics.evaluations[i].trained_samples, lines[i].trained_samples);
     EXPECT_EQ(run_.metrics.evaluations[i].began_at, run_.metrics.begins.back().began_at);
   }

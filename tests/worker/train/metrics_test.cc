@@ -51,7 +51,7 @@ TEST_F(MetricsTest, LinesCanBeReadDuringTheRun) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(StepMetrics{.step = 100, .epoch = 0.5, .loss = 0.25, .samples = 6400});
   ASSERT_EQ(lines().size(), 1U);
-  metrics->write(EvalMetrics{.step = 200, .test_loss = 0.5, .test_metric = {.value = 0.75}});
+  metrics->write(EvalMetrics{.step = 200, .result = {.loss = 0.5, .metric = {.value = 0.75}}});
   ASSERT_EQ(lines().size(), 2U);
   EXPECT_EQ(lines()[0]["event"], "step");
   EXPECT_EQ(lines()[0]["step"], 100);
@@ -65,9 +65,9 @@ TEST_F(MetricsTest, LinesHaveTheMetricOfTheLoss) {
   const MetricValue metric{LossKind::kMeanSquaredError, 0.75};
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(StepMetrics{.metric = metric});
-  const EvalMetrics evaluation{.step = 3, .test_metric = metric, .on_validation = true};
+  const EvalMetrics evaluation{.step = 3, .result = {.metric = metric}, .on_validation = true};
   metrics->write(evaluation);
-  metrics->write(Summary{.test_metric = metric, .val_metric = metric});
+  metrics->write(Summary{.test = {.metric = metric}, .validation = Evaluation{.metric = metric}});
   EXPECT_EQ(lines()[0]["mae"], 0.75);
   EXPECT_EQ(lines()[1]["val_mae"], 0.75);
   EXPECT_EQ(lines()[2]["test_mae"], 0.75);
@@ -81,9 +81,9 @@ TEST_F(MetricsTest, LinesHaveTheMetricOfTheLoss) {
 TEST_F(MetricsTest, LinesOfLabelMapsHaveTheQualityOfEachClass) {
   const std::vector<ClassCounts> classes = {{8, 8, 6}, {4, 4, 2}, {}};
   const auto metrics = make_metrics_writer(path_, false);
-  metrics->write(EvalMetrics{.on_validation = true, .classes = classes});
+  metrics->write(EvalMetrics{.result = {.classes = classes}, .on_validation = true});
   metrics->write(
-      Summary{.val_metric = MetricValue(), .test_classes = classes, .val_classes = {{1, 1, 1}}});
+      Summary{.test = {.classes = classes}, .validation = Evaluation{.classes = {{1, 1, 1}}}});
   metrics->write(EvalMetrics{});
   const Json expected = Json::parse(R"([
       {"class": 0, "samples": 8, "precision": 0.75, "recall": 0.75, "iou": 0.6},

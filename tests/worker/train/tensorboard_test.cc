@@ -74,10 +74,9 @@ TEST_F(TensorBoard, HasACurveForEachNumberOfAStepAndOfAnEvaluation) {
                             .learning_rate = 0.125,
                             .samples_per_second = 1000.0});
   writer->write(StepMetrics{.step = 100, .loss = 0.25, .staleness_mean = 1.5, .staleness_max = 3});
-  writer->write(EvalMetrics{.step = 100, .test_loss = 0.375, .test_metric = {.value = 0.5}});
+  writer->write(EvalMetrics{.step = 100, .result = {.loss = 0.375, .metric = {.value = 0.5}}});
   writer->write(EvalMetrics{.step = 100,
-                            .test_loss = 2.0,
-                            .test_metric = {.value = 0.25, .mean_iou = 0.125},
+                            .result = {.loss = 2.0, .metric = {.value = 0.25, .mean_iou = 0.125}},
                             .on_validation = true});
   writer->write(Summary{});
 
@@ -104,9 +103,8 @@ TEST_F(TensorBoard, HasACurveForEachNumberOfAStepAndOfAnEvaluation) {
 TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
   const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kFirstWorker);
   writer->write(Summary{.steps = 7,
-                        .test_metric = {.value = 0.5},
-                        .test_loss = 0.25,
-                        .val_metric = MetricValue{.value = 0.75}});
+                        .test = {.loss = 0.25, .metric = {.value = 0.5}},
+                        .validation = Evaluation{.metric = {.value = 0.75}}});
   const auto test = events_of("test");
   ASSERT_EQ(test.size(), 2U);
   EXPECT_EQ(test[1].step(), 7);
@@ -175,8 +173,8 @@ TEST_F(TensorBoard, HasTheConfusionMatrixOfEachEvaluation) {
   const auto confusion = std::make_shared<ConfusionMatrix>(3);
   confusion->add(0, 1, 4);
   const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kOnly);
-  writer->write(EvalMetrics{.step = 7, .on_validation = true, .confusion = confusion});
-  writer->write(Summary{.steps = 8, .val_metric = MetricValue(), .test_confusion = confusion});
+  writer->write(EvalMetrics{.step = 7, .result = {.confusion = confusion}, .on_validation = true});
+  writer->write(Summary{.steps = 8, .test = {.confusion = confusion}, .validation = Evaluation()});
   for (const auto& [split, step] : {std::pair("validation", 7), std::pair("test", 8)}) {
     const auto events = events_of(split);
     ASSERT_EQ(events.size(), 3U) << "the version, the scalars and the picture";

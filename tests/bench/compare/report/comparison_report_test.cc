@@ -298,7 +298,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Comparison done_failed_and_pending() {
   ComparedVariant variant = made_up_variant("a, \"b\"", 2, {10}, {0.97});
-  variant.runs[0].result->summary.test_loss = NAN;
+  variant.runs[0].result->summary.test.loss = NAN;
   variant.runs[0].result->summary.weights_hash = "cafe";
   variant.runs.push_back(failed_run(2, "it broke"));
   variant.runs.push_back(pending_run());

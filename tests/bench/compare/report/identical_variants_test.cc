@@ -38,7 +38,7 @@ class Draw {
     ComparedRun run =
         made_up_run(seed, accuracies, 0.001 * slowness * std::exp(noise * normal(random_)));
     // A validation split decides when the target was reached, so the test accuracy is drawn alone.
-    run.result->summary.test_metric.value = last;
+    run.result->summary.test.metric.value = last;
     return run;
   }
 
@@ -121,7 +121,7 @@ TEST(ReportsOfEqualWeights, ClaimSomethingInAtMostOneOfTwenty) {
     for (ComparedVariant& variant : comparison.variants) {
       for (ComparedRun& run : variant.runs) {
         run.result->summary.weights_hash = std::to_string(run.result->seed);
-        run.result->summary.test_metric.value = 0.95;
+        run.result->summary.test.metric.value = 0.95;
       }
     }
     wrong += claims_something(comparison, true) ? 1 : 0;

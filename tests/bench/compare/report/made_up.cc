@@ -19,8 +19,8 @@ ComparedRun made_up_run(std::uint64_t seed, const std::vector<double>& accuracie
   }
   result.summary.steps = static_cast<std::int64_t>(accuracies.size());
   result.summary.samples_per_second = 1.0 / seconds_per_sample;
-  result.summary.test_metric.value = accuracies.back();
-  result.summary.test_loss = 1.0 - accuracies.back();
+  result.summary.test.metric.value = accuracies.back();
+  result.summary.test.loss = 1.0 - accuracies.back();
   return {.file = "runs/seed" + std::to_string(seed) + ".jsonl", .result = std::move(result)};
 }
 

@@ -19,7 +19,8 @@ TEST(TrainerLines, CanBeRead) {
   {
     const auto metrics = make_metrics_writer(file, true);
     metrics->write(StepMetrics{.step = 1, .loss = std::nan("")});
-    metrics->write(EvalMetrics{.step = 2, .test_metric = {.value = 0.5}, .trained_samples = 64});
+    metrics->write(
+        EvalMetrics{.step = 2, .result = {.metric = {.value = 0.5}}, .trained_samples = 64});
     metrics->write(WorkerMetrics{.worker = 1, .steps = 2, .bytes_sent = 9});
     metrics->write(Summary{.steps = 2, .samples = 64, .weights_hash = "cafe"});
   }

@@ -68,8 +68,8 @@ TEST_F(RunFile, IsReadCompletely) {
   EXPECT_FALSE(run->times[0].peers_wait_seconds.has_value());
   EXPECT_EQ(run->times[0].bytes_sent, 100);
   EXPECT_FALSE(run->times[0].bytes_received.has_value());
-  EXPECT_EQ(run->summary.test_metric.value, 0.9);
-  EXPECT_TRUE(std::isnan(run->summary.test_loss));  // the file has null for a test loss of NaN
+  EXPECT_EQ(run->summary.test.metric.value, 0.9);
+  EXPECT_TRUE(std::isnan(run->summary.test.loss));  // the file has null for a test loss of NaN
   EXPECT_EQ(run->summary.weights_hash, "cafe");
   ASSERT_EQ(run->summary.staleness.size(), 1U);
   EXPECT_EQ(run->summary.staleness[0].histogram.counts(), (std::vector<std::int64_t>{1, 2, 0, 1}));
