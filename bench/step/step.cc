@@ -29,7 +29,6 @@
 #include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
-#include "worker/run/device_list.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_devices.h"
 

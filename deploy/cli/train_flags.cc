@@ -14,9 +14,9 @@
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/folder_lock.h"
-#include "worker/input/validation_split.h"
-#include "worker/run/device_list.h"
+#include "worker/input/dataset.h"
 #include "worker/run/flags/train_flag.h"
+#include "worker/run/run_devices.h"
 
 namespace syncopate {
 namespace {

@@ -10,7 +10,6 @@
 #include "deploy/doctor/inspection.h"
 #include "models/base/errors.h"
 #include "models/base/secret.h"
-#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/run_devices.h"

@@ -17,7 +17,6 @@
 #include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
-#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/run_folder.h"

@@ -9,7 +9,6 @@
 #include "deploy/commands/commands.h"
 #include "models/base/open_files.h"
 #include "ps/client/client_errors.h"
-#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/job_membership.h"

@@ -65,15 +65,8 @@ std::vector<float> OnnxConstants::floats(const OnnxConstant& constant) const {
   }
   std::vector<float> stored = file_.read_floats(*constant.stored);
   if (!constant.is_transposed) return stored;
-  const auto rows = static_cast<std::size_t>(constant.shape[0]);
-  const auto columns = static_cast<std::size_t>(constant.shape[1]);
-  std::vector<float> values(stored.size());
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      values[row * columns + column] = stored[column * rows + row];
-    }
-  }
-  return values;
+  return exchanged_axes(stored, static_cast<std::size_t>(constant.shape[1]),
+                        static_cast<std::size_t>(constant.shape[0]));
 }
 
 std::optional<std::vector<double>> OnnxConstants::numbers(const OnnxConstant& constant) const {
@@ -132,6 +125,17 @@ bool OnnxConstants::fold(const NodeProto& node, const OnnxShapeOf& shape_of) {
   }
   constants_[node.output(0)] = *std::move(folded);
   return true;
+}
+
+std::vector<float> exchanged_axes(const std::vector<float>& values, std::size_t rows,
+                                  std::size_t columns) {
+  std::vector<float> other(values.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      other[column * rows + row] = values[row * columns + column];
+    }
+  }
+  return other;
 }
 
 }  // namespace syncopate

@@ -101,4 +101,8 @@ std::optional<OnnxConstant> folded_node(const OnnxConstants& constants,
                                         const proto::onnx::NodeProto& node,
                                         const OnnxShapeOf& shape_of);
 
+// Returns the transpose of a matrix of `rows` rows.
+std::vector<float> exchanged_axes(const std::vector<float>& values, std::size_t rows,
+                                  std::size_t columns);
+
 }  // namespace syncopate

@@ -14,18 +14,6 @@ using proto::onnx::NodeProto;
 
 constexpr std::int64_t kMostLayerChannels = 1 << 24;
 
-// Returns a matrix of `columns` rows from one of `rows` rows.
-std::vector<float> exchanged_axes(const std::vector<float>& values, std::size_t rows,
-                                  std::size_t columns) {
-  std::vector<float> other(values.size());
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t column = 0; column < columns; ++column) {
-      other[column * rows + row] = values[row * columns + column];
-    }
-  }
-  return other;
-}
-
 // Brings the elements of rows from the order H, W, C into the order C, H, W.
 std::vector<float> channels_first(const std::vector<float>& values, const Shape& map) {
   const auto pixels = static_cast<std::size_t>(map[0] * map[1]);

@@ -1,5 +1,5 @@
-#include "strategies/cluster/nonce_file.h"
-
+// The nonce of a job if its launcher gives none, as in a bare `srun`: the task that hosts the
+// rendezvous draws one and writes it to a file that only its user can read.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -17,6 +17,7 @@
 #include "models/base/file_descriptor.h"
 #include "models/base/log.h"
 #include "models/base/secret.h"
+#include "strategies/cluster/prepare_rendezvous.h"
 
 namespace syncopate {
 namespace {

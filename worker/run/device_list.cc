@@ -1,5 +1,4 @@
-#include "worker/run/device_list.h"
-
+// Reads --devices and --precision.
 #include <fmt/format.h>
 
 #include <sstream>
@@ -7,6 +6,7 @@
 #include "models/base/errors.h"
 #include "models/base/lower_case.h"
 #include "models/base/parse_number.h"
+#include "worker/run/run_devices.h"
 
 namespace syncopate {
 namespace {

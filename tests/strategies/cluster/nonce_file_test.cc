@@ -1,4 +1,4 @@
-#include "strategies/cluster/nonce_file.h"
+#include "strategies/cluster/prepare_rendezvous.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

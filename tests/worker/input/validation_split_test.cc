@@ -1,4 +1,4 @@
-#include "worker/input/validation_split.h"
+#include "worker/input/dataset.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace syncopate {
 
@@ -22,5 +24,16 @@ void read_json(const std::filesystem::path& path, std::string_view writer,
 // writes 64-bit numbers as text. what: the name of the value in messages. Throws FileError for any
 // other value.
 std::int64_t count_of(const nlohmann::json& value, std::int64_t most, std::string_view what);
+
+// A feature. The name of a feature in a nested dictionary is "outer/inner".
+struct TfdsFeature {
+  std::string name;
+  std::string type;              // "Image", "ClassLabel"
+  std::int64_t num_classes = 0;  // 0: unknown, or the type is not ClassLabel
+};
+
+// Returns the features in a file of any version of TensorFlow Datasets. Throws FileError naming the
+// file.
+std::vector<TfdsFeature> read_tfds_features(const std::filesystem::path& path);
 
 }  // namespace syncopate

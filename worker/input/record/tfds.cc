@@ -16,7 +16,6 @@
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/shard_files.h"
-#include "worker/input/record/tfds_features.h"
 
 namespace syncopate {
 namespace {

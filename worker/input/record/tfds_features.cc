@@ -1,5 +1,4 @@
-#include "worker/input/record/tfds_features.h"
-
+// Reads features.json, in which TensorFlow Datasets describes the features of a record.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 
 #include "strategies/collective/collectives.h"
-#include "worker/run/device_list.h"
 #include "worker/run/flags/train_flag.h"
+#include "worker/run/run_devices.h"
 
 namespace syncopate {
 namespace {

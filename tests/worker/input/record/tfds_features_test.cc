@@ -1,5 +1,5 @@
 // The forms of features.json.
-#include "worker/input/record/tfds_features.h"
+#include "worker/input/record/json_text.h"
 
 #include <gtest/gtest.h>
 
