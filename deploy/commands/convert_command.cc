@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "deploy/commands/commands.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
@@ -90,19 +91,6 @@ std::string value_flags(const DataSplits& data) {
         fmt::format(" --normalize {}/{}", fmt::join(data.mean, ","), fmt::join(data.stddev, ","));
   }
   return flags;
-}
-
-// Returns the text as one word of a shell.
-std::string shell_word(const std::string& text) {
-  std::string word = "'";
-  for (const char letter : text) {
-    if (letter == '\'') {
-      word += "'\\''";
-    } else {
-      word += letter;
-    }
-  }
-  return word + "'";
 }
 
 // Returns a pattern that matches only this path: special letters are escaped.

@@ -14,6 +14,7 @@
 #include "worker/run/job_membership.h"
 #include "worker/run/run_devices.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {
@@ -55,7 +56,7 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
     mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
   }
   membership.exchange("");  // after this exchange, the chief's file exists
-  mine.clock_seconds = system_clock_seconds();
+  mine.clock_seconds = wall_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
     mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
   }

@@ -136,11 +136,8 @@ int run_info(const InfoOptions& options, std::ostream& out) {
   out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n';
   print_line("instruction set", kInfoColumn, std::string(name(detect_isa())), out);
   print_line("CPUs", kInfoColumn, describe(cpu_limits()), out);
-  std::string devices;
-  for (const Json& device : json.at("devices")) {
-    devices += (devices.empty() ? "" : " ") + device.get<std::string>();
-  }
-  print_line("devices", kInfoColumn, devices, out);
+  const std::vector<std::string> devices = json.at("devices");
+  print_line("devices", kInfoColumn, fmt::format("{}", fmt::join(devices, " ")), out);
   print_line("cuda", kInfoColumn, json.at("cuda"), out);
   print_rows("strategies (--strategy)", json.at("strategies"), out);
   print_rows("collectives (--collective)", json.at("collectives"), out);

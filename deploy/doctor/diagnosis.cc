@@ -1,8 +1,10 @@
 #include "deploy/doctor/diagnosis.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -27,9 +29,7 @@ constexpr double kSkewNoticed = 1.0;  // the smallest clock difference that is r
 std::string place(const TaskReport& task) { return task.name + " (host " + task.host + ")"; }
 
 std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 // Returns the value of a flag in a task's report; "" if the report lacks the flag.
@@ -355,19 +355,7 @@ class Diagnosis {
   std::vector<Finding> findings_;
 };
 
-const char* name_of(Finding::Kind kind) {
-  switch (kind) {
-    case Finding::Kind::kError:
-      return "ERROR";
-    case Finding::Kind::kWarning:
-      return "warning";
-    case Finding::Kind::kNote:
-      return "note";
-    case Finding::Kind::kGood:
-      return "ok";
-  }
-  return "";
-}
+constexpr std::array kKindNames = {"ERROR", "warning", "note", "ok"};  // by Finding::Kind
 
 }  // namespace
 
@@ -396,7 +384,8 @@ std::string describe(std::vector<Finding> findings) {
   std::ranges::stable_sort(findings, {}, &Finding::kind);
   std::string text;
   for (const Finding& finding : findings) {
-    text += fmt::format("{:<8} {:<14} {}\n", name_of(finding.kind), finding.what, finding.line);
+    text += fmt::format("{:<8} {:<14} {}\n", kKindNames.at(static_cast<std::size_t>(finding.kind)),
+                        finding.what, finding.line);
   }
   return text;
 }

@@ -132,8 +132,6 @@ class TrainChecks {
   std::vector<std::string> refusals_;
 };
 
-namespace fs = std::filesystem;
-
 std::string first_line_of(const fs::path& file) {
   std::string line;
   std::ifstream in(file);
@@ -276,10 +274,6 @@ fs::path nearest_existing_folder(const fs::path& folder) {
 
 std::string task_name(const ClusterSpec& spec) {
   return fmt::format("{} {}", name(spec.role), spec.index);
-}
-
-double system_clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 TaskReport inspect_task(const TrainOptions& options, const Environment& environment) {

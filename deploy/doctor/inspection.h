@@ -33,8 +33,6 @@ std::vector<std::string> rdma_ports(const std::filesystem::path& root);
 // Returns the name of a task, such as "worker 1".
 std::string task_name(const ClusterSpec& spec);
 
-double system_clock_seconds();
-
 // Returns the folder if it exists, else its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 

@@ -238,13 +238,8 @@ std::string JobScript::text() const {
 std::string shell_word(std::string_view text) {
   if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
   std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";  // closes the quotes, adds an escaped quote, and opens quotes again
-    } else {
-      word += c;
-    }
-  }
+  // Within quotes, '\'' closes the quotes, adds an escaped quote, and opens quotes again.
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
   return word + "'";
 }
 

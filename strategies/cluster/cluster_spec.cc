@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.h"
@@ -43,15 +44,8 @@ std::string dump_json(const OrderedJson& json, int indent) {
 }  // namespace
 
 std::string_view name(Role role) noexcept {
-  switch (role) {
-    case Role::kWorker:
-      return "worker";
-    case Role::kServer:
-      return "server";
-    case Role::kEvaluator:
-      return "evaluator";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> kNames = {"worker", "server", "evaluator"};
+  return kNames[static_cast<std::size_t>(role)];
 }
 
 std::string describe(const Place& place) {

@@ -51,12 +51,11 @@ bool on_one_machine(const std::vector<Hello>& hellos) {
 
 }  // namespace
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, name, value, must)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Member, index, first_replica, num_replicas, host, address, pid,
+                                   process)
+
 Frame encode(const Hello& hello) {
-  Json agreements = Json::array();
-  for (const Agreement& agreement : hello.agreements) {
-    agreements.push_back(
-        {{"name", agreement.name}, {"value", agreement.value}, {"must", agreement.must}});
-  }
   return frame_of(kHello, {{"index", hello.index},
                            {"world_size", hello.world_size},
                            {"num_replicas", hello.num_replicas},
@@ -67,26 +66,22 @@ Frame encode(const Hello& hello) {
                            {"peer_timeout_ms", hello.peer_timeout.count()},
                            {"node", hello.place.node},
                            {"local_rank", hello.place.local_rank},
-                           {"agreements", agreements}});
+                           {"agreements", hello.agreements}});
 }
 
 Hello decode_hello(const Frame& frame) {
   return decode(frame, kHello, "a hello", [](const Json& json) {
-    Hello hello{.nonce = "",
-                .index = json.at("index"),
-                .world_size = json.at("world_size"),
-                .num_replicas = json.at("num_replicas"),
-                .host = json.at("host"),
-                .boot_id = json.at("boot_id"),
-                .pid = json.at("pid"),
-                .process = json.at("process"),
-                .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
-                .place = {json.at("node"), json.at("local_rank")}};
-    for (const Json& agreement : json.at("agreements")) {
-      hello.agreements.push_back(
-          {agreement.at("name"), agreement.at("value"), agreement.at("must")});
-    }
-    return hello;
+    return Hello{.nonce = "",
+                 .index = json.at("index"),
+                 .world_size = json.at("world_size"),
+                 .num_replicas = json.at("num_replicas"),
+                 .host = json.at("host"),
+                 .boot_id = json.at("boot_id"),
+                 .pid = json.at("pid"),
+                 .process = json.at("process"),
+                 .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
+                 .place = {json.at("node"), json.at("local_rank")},
+                 .agreements = json.at("agreements")};
   });
 }
 
@@ -104,35 +99,15 @@ Welcome decode_welcome(const Frame& frame) {
 }
 
 Frame encode(const Roster& roster) {
-  Json members = Json::array();
-  for (const Member& member : roster.members) {
-    members.push_back({{"index", member.index},
-                       {"first_replica", member.first_replica},
-                       {"num_replicas", member.num_replicas},
-                       {"host", member.host},
-                       {"address", member.address},
-                       {"pid", member.pid},
-                       {"process", member.process}});
-  }
   return frame_of(kRoster, {{"salt", roster.salt},
                             {"peer_timeout_ms", roster.peer_timeout.count()},
-                            {"members", members}});
+                            {"members", roster.members}});
 }
 
 Roster decode_roster(const Frame& frame) {
   return decode(frame, kRoster, "the roster", [](const Json& json) {
-    Roster roster{
-        json.at("salt"), "", milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()), {}};
-    for (const Json& member : json.at("members")) {
-      roster.members.push_back({.index = member.at("index"),
-                                .first_replica = member.at("first_replica"),
-                                .num_replicas = member.at("num_replicas"),
-                                .host = member.at("host"),
-                                .address = member.at("address"),
-                                .pid = member.at("pid"),
-                                .process = member.at("process")});
-    }
-    return roster;
+    return Roster{json.at("salt"), "", milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
+                  json.at("members")};
   });
 }
 

@@ -1,6 +1,7 @@
 // The header of a .npy file, in which NumPy stores one array. Used by NpyFile. Source:
 // numpy.org/doc/stable/reference/generated/numpy.lib.format.html, format versions 1.0 to 3.0.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -118,13 +119,6 @@ bool is_npy(std::span<const std::uint8_t> start) noexcept {
   return start.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), start.begin());
 }
 
-std::string hex(std::span<const std::uint8_t> bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes)
-    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", byte);
-  return text;
-}
-
 FileError no_npy_file(std::span<const std::uint8_t> start, const std::string& path) {
   const auto begins_with = [&](std::string_view magic) {
     return start.size() >= magic.size() &&
@@ -132,9 +126,10 @@ FileError no_npy_file(std::span<const std::uint8_t> start, const std::string& pa
              return static_cast<std::uint8_t>(c) == byte;
            });
   };
-  std::string found = start.empty() ? "is empty"
-                                    : "starts with the bytes " +
-                                          hex(start.first(std::min<std::size_t>(start.size(), 6)));
+  const auto first = start.first(std::min<std::size_t>(start.size(), 6));
+  std::string found = start.empty()
+                          ? "is empty"
+                          : fmt::format("starts with the bytes {:02x}", fmt::join(first, " "));
   if (begins_with("PK"))
     found = "is a ZIP file, such as .npz; save each of its arrays with np.save";
   if (begins_with("\x89HDF")) found = "is an HDF5 file";

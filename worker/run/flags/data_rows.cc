@@ -56,31 +56,30 @@ FlagRules tuned_count(int count) {
 
 // The features of records that hold an image and its class.
 std::vector<TrainFlag> record_flags() {
-  return {
+  std::vector<TrainFlag> flags = {
       {.name = "--image-feature",
        .help = "name of the record feature that contains the image, with --data tfrecord:, tfds: "
                "or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
-       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or image"},
-       .is_recorded = true,
-       .in_comparison = {InComparison::kOpensData}},
+       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or image"}},
       {.name = "--label-feature",
        .help = "name of the record feature that contains the class or the label map, with --data "
                "tfrecord:, tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
-       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or label"},
-       .is_recorded = true,
-       .in_comparison = {InComparison::kOpensData}},
+       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or label"}},
       {.name = "--raw-shape",
        .help = "shape and type (u8, u16 or f32) of the samples, if the records of --data tfrecord: "
                "contain plain values instead of pictures",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.raw_shape; },
        .rules = {.value = "HxWxC:TYPE",
                  .default_text = "records contain pictures",
-                 .example = "64x64x4:u16"},
-       .is_recorded = true,
-       .in_comparison = {InComparison::kOpensData}},
+                 .example = "64x64x4:u16"}},
   };
+  for (TrainFlag& flag : flags) {
+    flag.is_recorded = true;
+    flag.in_comparison = {InComparison::kOpensData};
+  }
+  return flags;
 }
 
 // How samples become batches.

@@ -14,7 +14,6 @@ constexpr std::string_view kFolder = "each run keeps its files in the folder of 
 constexpr std::string_view kOneRun =
     "every run would write to it; leave it out (the folder of --report has the curves), or train a "
     "single run with syncopate train";
-constexpr std::string_view kBeforeDashes = "give it before the --";
 
 // Tasks may find the weights under different paths, so the bytes are compared.
 FlagText compared_weights(const TrainOptions& o) {
@@ -200,7 +199,7 @@ std::vector<TrainFlag> output_flags() {
 }
 
 std::vector<TrainFlag> fault_flags() {
-  return {
+  std::vector<TrainFlag> flags = {
       {.name = "--service-time",
        .help = "delay in milliseconds that each step sleeps, to imitate a slower machine: "
                "constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
@@ -211,8 +210,7 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "DELAY", .default_text = "none"},
        .text = service_time_text,
-       .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+       .agreement = TrainFlag::Agreement::kNone},
       {.name = "--slow",
        .help = "multiply the --service-time of worker W by F",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -226,8 +224,7 @@ std::vector<TrainFlag> fault_flags() {
        .needs = {{[](const TrainOptions& o) {
                     return o.loop.service_time.kind != ServiceTimeKind::kNone;
                   },
-                  "--service-time, which it multiplies"}},
-       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+                  "--service-time, which it multiplies"}}},
       {.name = "--pause",
        .help = "pause worker W once: `at` counts from the worker's first step, `for` is the "
                "duration, such as at=20s,for=5s",
@@ -238,8 +235,7 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "worker=W,at=TIME,for=TIME", .repeats = true},
        .text = pause_text,
-       .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+       .agreement = TrainFlag::Agreement::kNone},
       {.name = "--link-delay",
        .help = "one-way delay of gradients and values over TCP, such as 1ms (a number alone is in "
                "seconds); the rendezvous and heartbeats are not delayed",
@@ -250,8 +246,7 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "TIME", .default_text = "none"},
        .text = link_delay_text,
-       .needs = {{has_links, ""}},
-       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+       .needs = {{has_links, ""}}},
       {.name = "--link-rate",
        .help = "largest rate of each task's link in each direction, such as 1gbit, 100mbit or 50mb "
                "(megabytes per second)",
@@ -262,9 +257,12 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "RATE", .default_text = "unlimited"},
        .text = link_rate_text,
-       .needs = {{has_links, ""}},
-       .in_comparison = {InComparison::kSetByCompare, kBeforeDashes}},
+       .needs = {{has_links, ""}}},
   };
+  for (TrainFlag& flag : flags) {
+    flag.in_comparison = {InComparison::kSetByCompare, "give it before the --"};
+  }
+  return flags;
 }
 
 }  // namespace syncopate

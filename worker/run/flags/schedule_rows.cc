@@ -76,54 +76,46 @@ bool has_whole_gradient(const TrainOptions& o) {
   return !sums_on_servers || o.cluster.world_size * o.strategy.replicas == 1;
 }
 
+// All of them decide how a step updates the variables.
 std::vector<TrainFlag> optimizer_flags() {
   return {
       {.name = "--optimizer",
        .help = "update rule",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.name; },
-       .rules = {.choices = names_of(optimizers())},
-       .decides_updates = true},
+       .rules = {.choices = names_of(optimizers())}},
       {.name = "--learning-rate",
        .help = "learning rate per update",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.learning_rate; },
        .rules = {.default_text = "0.001 for adam and adamw, 0.01 for the others",
                  .above = 0.0,
-                 .example = "0.001"},
-       .decides_updates = true},
+                 .example = "0.001"}},
       {.name = "--momentum",
        .help = "momentum coefficient of --optimizer momentum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.momentum; },
-       .needs = {kMomentum},
-       .decides_updates = true},
+       .needs = {kMomentum}},
       {.name = "--nesterov",
        .help = "use Nesterov's momentum, with --optimizer momentum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.nesterov; },
-       .needs = {kMomentum},
-       .decides_updates = true},
+       .needs = {kMomentum}},
       {.name = "--weight-decay",
        .help = "weight decay: adds X times the weights to the gradient; adamw instead subtracts "
                "learning rate * X * weights from the weights",
-       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; },
-       .decides_updates = true},
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; }},
       {.name = "--beta1",
        .help = "decay rate of the first moment, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta1; },
-       .needs = {kAdam},
-       .decides_updates = true},
+       .needs = {kAdam}},
       {.name = "--beta2",
        .help = "decay rate of the second moment, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta2; },
-       .needs = {kAdam},
-       .decides_updates = true},
+       .needs = {kAdam}},
       {.name = "--epsilon",
        .help = "small number added to the denominator of the update, with adam and adamw",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.epsilon; },
-       .needs = {kAdam},
-       .decides_updates = true},
+       .needs = {kAdam}},
       {.name = "--lr-schedule",
        .help = "learning rate schedule",
-       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); },
-       .decides_updates = true},
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); }},
       {.name = "--lr-milestones",
        .help = "epochs at which the learning rate falls, such as 80,120; with --lr-schedule step",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -131,32 +123,27 @@ std::vector<TrainFlag> optimizer_flags() {
        },
        .rules = {.value = "EPOCHS", .default_text = "none"},
        .text = milestones_text,
-       .needs = {kSteps},
-       .decides_updates = true},
+       .needs = {kSteps}},
       {.name = "--lr-factor",
        .help =
            "factor that multiplies the learning rate at each milestone; with --lr-schedule step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.factor; },
        .rules = {.above = 0.0, .example = "0.1"},
-       .needs = {kSteps},
-       .decides_updates = true},
+       .needs = {kSteps}},
       {.name = "--warmup-epochs",
        .help = "epochs during which the learning rate rises from 0 to --learning-rate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.warmup_epochs; },
-       .rules = {.least = 0.0},
-       .decides_updates = true},
+       .rules = {.least = 0.0}},
       {.name = "--learning-rate-scale",
        .help = "factor that multiplies --learning-rate (linear: global batch / reference batch; "
                "sqrt: square root of that ratio; inverse-workers: 1 / workers)",
-       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); },
-       .decides_updates = true},
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); }},
       {.name = "--reference-batch-size",
        .help = "batch size that --learning-rate was chosen for, in samples",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.reference_batch_size; },
        .rules = {.default_text = "the batch size of one replica", .least = 1},
        .is_unset_at_zero = true,
-       .needs = {kScales},
-       .decides_updates = true},
+       .needs = {kScales}},
   };
 }
 
@@ -205,7 +192,10 @@ std::vector<TrainFlag> schedule_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "give --batch-size-per-replica before the --"}},
   };
-  for (TrainFlag& flag : optimizer_flags()) flags.push_back(std::move(flag));
+  for (TrainFlag& flag : optimizer_flags()) {
+    flag.decides_updates = true;
+    flags.push_back(std::move(flag));
+  }
   return flags;
 }
 
