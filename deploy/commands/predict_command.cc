@@ -149,6 +149,8 @@ class Predictor {
     }
   }
 
+  using Json = nlohmann::ordered_json;
+
   // Prints the share of each class's pixels, and writes the map.
   void print_map(const Place& place, std::span<const float> logits) const {
     const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
@@ -170,21 +172,13 @@ class Predictor {
       const Shape shape = trained_.graph.target_shape();
       write_label_png(map, labels, shape[1], shape[0]);
     }
-    if (is_json_) {
-      nlohmann::ordered_json json = {{"input", place.path}};
-      if (place.row >= 0) json["row"] = place.row;
-      json["shares"] = shares;
-      if (!map.empty()) json["map"] = map;
-      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-      return;
-    }
+    Json json = {{"shares", shares}};
+    if (!map.empty()) json["map"] = map;
     std::string text;
     for (std::size_t c = 0; c < classes; ++c) {
       text += fmt::format("{}{} {:.1f}%", c == 0 ? "" : ", ", name_of(c), 100.0 * shares[c]);
     }
-    const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
-    out_ << fmt::format("{}{}: {}{}\n", printable(place.path), row, text,
-                        map.empty() ? "" : " -> " + printable(map));
+    print_line(place, json, text + (map.empty() ? "" : " -> " + printable(map)));
   }
 
   // Prints the values of a network of numbers: probabilities for binary cross-entropy.
@@ -196,40 +190,37 @@ class Predictor {
       const auto wide = static_cast<double>(logit);
       values.push_back(are_probabilities ? 1.0 / (1.0 + std::exp(-wide)) : wide);
     }
-    if (is_json_) {
-      nlohmann::ordered_json json = {{"input", place.path}};
-      if (place.row >= 0) json["row"] = place.row;
-      json[are_probabilities ? "probabilities" : "values"] = values;
-      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-      return;
-    }
     std::string text;
     for (const double value : values) {
       text += text.empty() ? "" : ", ";
       text += are_probabilities ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
     }
-    const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
-    const std::string_view what = are_probabilities ? "P(1)" : "predicted";
-    out_ << fmt::format("{}{}: {} {}\n", printable(place.path), row, what, text);
+    print_line(place, {{are_probabilities ? "probabilities" : "values", values}},
+               (are_probabilities ? "P(1) " : "predicted ") + text);
   }
 
   void print(const Place& place, const std::vector<double>& probabilities) {
     const auto best =
         static_cast<std::size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
     const std::string name = best < names_.size() ? names_[best] : "";
-    if (is_json_) {
-      nlohmann::ordered_json json = {{"input", place.path}};
-      if (place.row >= 0) json["row"] = place.row;
-      json["class"] = best;
-      if (!name.empty()) json["name"] = name;
-      json["probability"] = probabilities[best];
-      json["probabilities"] = probabilities;
-      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-      return;
-    }
+    Json json = {{"class", best}};
+    if (!name.empty()) json["name"] = name;
+    json["probability"] = probabilities[best];
+    json["probabilities"] = probabilities;
+    print_line(place, json,
+               fmt::format("class {}{}, probability {:.4f}", best,
+                           name.empty() ? "" : " (" + printable(name) + ")", probabilities[best]));
+  }
+
+  // Prints the result of a sample: the members of `json` behind those of its place, or the text.
+  void print_line(const Place& place, const Json& json, const std::string& text) const {
+    Json line = {{"input", place.path}};
+    if (place.row >= 0) line["row"] = place.row;
+    line.update(json);
     const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
-    out_ << fmt::format("{}{}: class {}{}, probability {:.4f}\n", printable(place.path), row, best,
-                        name.empty() ? "" : " (" + printable(name) + ")", probabilities[best]);
+    out_ << (is_json_ ? line.dump(-1, ' ', false, Json::error_handler_t::replace)
+                      : fmt::format("{}{}: {}", printable(place.path), row, text))
+         << '\n';
   }
 
   TrainedNetwork trained_;
