@@ -1,11 +1,13 @@
 #include "strategies/strategy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "models/base/errors.h"
+#include "models/base/flag_rules.h"
 
 namespace syncopate {
 namespace {
@@ -78,12 +80,8 @@ const StrategyRow* find_strategy(std::string_view name) noexcept {
 
 const StrategyRow& row_of(const StrategyOptions& options) {
   if (const StrategyRow* const row = find_strategy(options.name)) return *row;
-  std::string known;
-  for (const StrategyRow& row : kStrategies) {
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
   throw UsageError(fmt::format("--strategy {}: no such strategy in this build; choose one of {}",
-                               options.name, known));
+                               options.name, fmt::join(names_of(strategies()), ", ")));
 }
 
 bool StrategyRow::takes_collective(std::string_view collective, int number_of_tasks) const {

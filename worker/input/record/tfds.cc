@@ -126,8 +126,7 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const nloh
           count_of(length, std::numeric_limits<std::int64_t>::max(),
                    fmt::format("{}: a shard length of split {}", path.string(), split.name)));
     }
-    std::string pattern =
-        entry.value("filepathTemplate", "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}");
+    std::string pattern = entry.value("filepathTemplate", "");
     if (pattern.empty()) pattern = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
     pattern = filled_in(std::move(pattern), "{DATASET}", info.at("name").get<std::string>());
     pattern = filled_in(std::move(pattern), "{SPLIT}", split.name);

@@ -24,12 +24,6 @@ Names collective_names() {
   return names;
 }
 
-Names strategy_names() {
-  Names names;
-  for (const StrategyRow& row : strategies()) names.push_back(row.name);
-  return names;
-}
-
 FlagText devices_text(const TrainOptions& o) {
   if (o.takes_own_gpus) return "cuda";
   std::vector<std::string> names;
@@ -97,7 +91,7 @@ std::vector<TrainFlag> strategy_flags() {
       {.name = "--strategy",
        .help = "distribution strategy",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.name; },
-       .rules = {.choices = strategy_names()},
+       .rules = {.choices = names_of(strategies())},
        .in_comparison = {InComparison::kSetByCompare, "name it in --strategies"}},
       {.name = "--devices",
        .help = "devices of the replicas: cpu | cuda (all GPUs of this task) | cuda:0,cuda:1 (these "
