@@ -77,7 +77,7 @@ struct ClusterSpec {
   Rendezvous rendezvous;
   std::string nonce;                // a secret shared by the job's tasks; if "", any task can join
   bool is_nonce_guessable = false;  // the nonce distinguishes jobs but is not secret
-  // File through which the tasks share a nonce if the launcher gives none (nonce_file.h); "" for no
+  // File through which the tasks share a nonce if the launcher gives none (NonceFile); "" for no
   // file.
   std::string nonce_file;
   bool restarts = false;           // a failed task may be started again while the others continue

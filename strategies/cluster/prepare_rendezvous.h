@@ -1,6 +1,6 @@
-// Checks and completes a rendezvous address that a resolver has derived from a scheduler's node
-// names and job numbers. Resolvers do not use the network, so this file looks up names and opens
-// the port.
+// Gives a job a nonce if its launcher gives none, and checks and completes a rendezvous address
+// that a resolver has derived from a scheduler's node names and job numbers. Resolvers do not use
+// the network, so this file looks up names and opens the port.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,7 @@ void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_
 // local address of a connection to the rendezvous. Throws UsageError for an unknown host.
 std::string own_host_towards(const ClusterSpec& spec);
 
-// The file with the nonce; removed when this object is destroyed.
+// The file with the nonce of a job. It is removed when this object is destroyed.
 class NonceFile {
  public:
   // Draws a nonce and writes it to the file. Throws FileError.

@@ -58,7 +58,7 @@ std::vector<std::string> names_to_cut_behind(const Graph& graph);
 // Returns the names of the last nodes of all stages but the last one, such as "conv1, conv2".
 std::string describe_cut(std::span<const Stage> stages);
 
-// Bytes of one stage.
+// Bytes of one stage of a pipeline if each stage is a task, to plan jobs.
 struct StageMemory {
   std::int64_t values = 0;  // values of the whole network, which every task holds
   // Gradients of the stage; doubled if the gradients of several micro-batches are summed.

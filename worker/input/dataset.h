@@ -21,8 +21,8 @@
 
 namespace syncopate {
 
-// Counts the unreadable samples of a data set against the limit of --skip-bad-records.
-// Logs the bad samples of one data set, and throws an error when there are too many. Thread-safe.
+// Logs the unreadable samples of one data set, and throws an error when they are more than
+// --skip-bad-records allows. Thread-safe.
 class BadSamples {
  public:
   // limit: the largest number of samples that may be bad; above 0.
@@ -151,7 +151,7 @@ struct DataOptions {
   // The folder in which rendered data sets are stored for later runs; created if necessary.
   std::filesystem::path cache_dir;
   std::uint64_t seed = 1;  // seed of synthetic data and of `split`
-  std::string split{};     // the value of --split (validation_split.h); empty: none
+  std::string split{};     // the value of --split (parse_split); empty: none
   // Called with the progress while samples are drawn or a long file is read, on the thread that
   // opens the data set; may be empty. done: the number of samples or bytes that are done. total:
   // the number of all samples or bytes.
@@ -223,9 +223,9 @@ class DatasetRange final : public Dataset {
 std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
                                    std::vector<std::uint32_t> indices);
 
-// Moves the training samples that hold_out() selects (validation_split.h) to data.validation. text:
-// the value of --split. Throws UsageError naming --split if the data already have a validation
-// split, or a part would be empty.
+// Moves the training samples that hold_out() selects to data.validation. text: the value of
+// --split. Throws UsageError naming --split if the data already have a validation split, or a part
+// would be empty.
 void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed);
 
 // Each of these functions opens one data set of the table, see DatasetRow::open. The first argument
@@ -274,9 +274,9 @@ struct HeldOutSamples {
   std::vector<std::uint32_t> validation;
 };
 
-// Selects validation samples: the last samples of a permutation that depends on the seed only. The
-// number of validation samples is `samples` times the fraction that `text`, a value of --split,
-// gives. Throws UsageError naming --split if a part would be empty.
+// Selects validation samples for --split: the last samples of a permutation that depends on the
+// seed only. The number of validation samples is `samples` times the fraction that `text`, a value
+// of --split, gives. Throws UsageError naming --split if a part would be empty.
 HeldOutSamples hold_out(std::int64_t samples, const std::string& text, std::uint64_t seed);
 
 }  // namespace syncopate

@@ -116,7 +116,6 @@ struct Summary {
   double train_loss = 0.0;
   Evaluation test = {};                       // loss and metric are NaN if the run never evaluates
   std::optional<Evaluation> validation = {};  // nullopt if there is no validation split
-  // null if not counted
   // The number of training samples that were replaced because they were bad, in the epoch that had
   // the most such samples.
   std::int64_t train_bad_samples = 0;
