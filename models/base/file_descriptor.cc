@@ -16,7 +16,7 @@ std::size_t write_all(const FileDescriptor& file, std::span<const std::byte> byt
 }
 
 std::size_t read_all_at(const FileDescriptor& file, std::uint64_t offset,
-                    std::span<std::byte> target) noexcept {
+                        std::span<std::byte> target) noexcept {
   std::size_t done = 0;
   while (done < target.size()) {
     errno = 0;  // of the end of the file

@@ -8,8 +8,8 @@
 
 namespace syncopate {
 
-// Returns the number that the whole text is, as std::from_chars() reads it: without blanks or a plus
-// sign. Returns nothing for another text, and for a number that the type cannot hold.
+// Returns the number that the whole text is, as std::from_chars() reads it: without blanks or a
+// plus sign. Returns nothing for another text, and for a number that the type cannot hold.
 template <typename Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

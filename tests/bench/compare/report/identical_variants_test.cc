@@ -2,6 +2,7 @@
 // counts what their reports claim.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <random>
