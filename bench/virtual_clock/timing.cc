@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 
 #include "bench/virtual_clock/event_queue.h"
 #include "bench/virtual_clock/job_lines.h"
 #include "bench/virtual_clock/step_times.h"
 #include "bench/virtual_clock/time_model.h"
 #include "models/base/errors.h"
-#include "ps/shard/consistency_rule.h"
+#include "ps/shard/shared_bucket.h"
 #include "ps/shard/staleness.h"
+#include "ps/shard/staleness_counts.h"
 #include "strategies/strategy_options.h"
 
 namespace syncopate::bench {
@@ -40,17 +40,46 @@ double relative_error(const std::vector<double>& values) {
 class TimingWindow {
  public:
   // Counts at least `updates` updates after the first `warm_up` ones.
-  TimingWindow(std::int64_t warm_up, std::int64_t updates);
+  TimingWindow(std::int64_t warm_up, std::int64_t updates)
+      : warm_up_(warm_up), updates_(whole_parts(updates)) {
+    if (warm_up_ == 0) marks_.emplace_back(0);
+  }
 
   bool is_open() const noexcept { return done_ >= warm_up_; }
   bool is_over() const noexcept { return done_ >= warm_up_ + updates_; }
   // Counts an update of the values at time `at`. `accounts` has every worker's use of time so far.
-  void update(VirtualTime at, std::span<const WorkerAccount> accounts);
+  void update(VirtualTime at, std::span<const WorkerAccount> accounts) {
+    ++done_;
+    if (done_ < warm_up_ || done_ > warm_up_ + updates_) return;
+    if (done_ == warm_up_) begin_ = sum_of(accounts);
+    if ((done_ - warm_up_) % (updates_ / kParts) == 0) marks_.push_back(at);
+    if (is_over()) end_ = sum_of(accounts);
+  }
   void stale(std::uint64_t versions) {
     if (is_open()) staleness_.add(versions);
   }
+
   // Computes rates and staleness of the counted updates. Called when all of them were counted.
-  TimingResult result() const;
+  TimingResult result() const {
+    TimingResult result{.updates = updates_,
+                        .staleness_mean = staleness_.mean(),
+                        .staleness_max = static_cast<std::int64_t>(staleness_.max())};
+    const double seconds = seconds_of(marks_.back() - marks_.front());
+    if (seconds > 0.0) result.updates_per_second = static_cast<double>(updates_) / seconds;
+    std::vector<double> lengths;
+    for (std::size_t i = 1; i < marks_.size(); ++i) {
+      lengths.push_back(seconds_of(marks_[i] - marks_[i - 1]));
+    }
+    result.relative_error = relative_error(lengths);
+    const double all = seconds_of(end_.all() - begin_.all());
+    if (all > 0.0) {
+      result.compute_share = seconds_of(end_.compute - begin_.compute) / all;
+      result.communication_share = seconds_of(end_.communication - begin_.communication) / all;
+      result.peers_share = seconds_of(end_.peers - begin_.peers) / all;
+      result.server_share = seconds_of(end_.servers - begin_.servers) / all;
+    }
+    return result;
+  }
 
  private:
   const std::int64_t warm_up_;
@@ -62,40 +91,6 @@ class TimingWindow {
   ps::StalenessHistogram staleness_;
 };
 
-TimingWindow::TimingWindow(std::int64_t warm_up, std::int64_t updates)
-    : warm_up_(warm_up), updates_(whole_parts(updates)) {
-  if (warm_up_ == 0) marks_.emplace_back(0);
-}
-
-void TimingWindow::update(VirtualTime at, std::span<const WorkerAccount> accounts) {
-  ++done_;
-  if (done_ < warm_up_ || done_ > warm_up_ + updates_) return;
-  if (done_ == warm_up_) begin_ = sum_of(accounts);
-  if ((done_ - warm_up_) % (updates_ / kParts) == 0) marks_.push_back(at);
-  if (is_over()) end_ = sum_of(accounts);
-}
-
-TimingResult TimingWindow::result() const {
-  TimingResult result{.updates = updates_,
-                      .staleness_mean = staleness_.mean(),
-                      .staleness_max = static_cast<std::int64_t>(staleness_.max())};
-  const double seconds = seconds_of(marks_.back() - marks_.front());
-  if (seconds > 0.0) result.updates_per_second = static_cast<double>(updates_) / seconds;
-  std::vector<double> lengths;
-  for (std::size_t i = 1; i < marks_.size(); ++i) {
-    lengths.push_back(seconds_of(marks_[i] - marks_[i - 1]));
-  }
-  result.relative_error = relative_error(lengths);
-  const double all = seconds_of(end_.all() - begin_.all());
-  if (all > 0.0) {
-    result.compute_share = seconds_of(end_.compute - begin_.compute) / all;
-    result.communication_share = seconds_of(end_.communication - begin_.communication) / all;
-    result.peers_share = seconds_of(end_.peers - begin_.peers) / all;
-    result.server_share = seconds_of(end_.servers - begin_.servers) / all;
-  }
-  return result;
-}
-
 constexpr std::uint32_t kIncarnation = 1;  // no worker is restarted
 
 struct TimedWorker {
@@ -106,6 +101,13 @@ struct TimedWorker {
   VirtualTime answered{0};     // when the answer's last part was sent
   VirtualTime on_server{0};    // how long the server of that part took to apply gradients
   int parts_missing = 0;       // servers that still owe their part of the answer
+};
+
+// A server's bucket without its values, which decides about pushes and answers as in a real job.
+struct TimedServer {
+  ps::SharedBucket bucket;
+  std::vector<std::uint64_t> read;  // version that each worker has read
+  VirtualTime free{0};              // when the server has done the updates that it has begun
 };
 
 struct TimedEvent {
@@ -121,110 +123,6 @@ struct TimedEvent {
   int server = 0;
 };
 
-struct TimedPush {
-  int worker = 0;
-  std::uint64_t sequence = 0;
-};
-
-// Simulates ps/shard/shared_bucket.h: one server's consistency rule and pushes, without values.
-class TimedBucket {
- public:
-  TimedBucket(const ps::ConsistencyOptions& consistency, int workers)
-      : rule_(consistency),
-        awaited_(consistency.consistency == ps::Consistency::kSync
-                     ? static_cast<std::size_t>(workers - consistency.backup_workers)
-                     : 1),
-        is_bounded_(consistency.consistency == ps::Consistency::kSsp) {
-    for (int w = 0; w < workers; ++w) rule_.join(w, kIncarnation, 0, 0);
-    read_.assign(static_cast<std::size_t>(workers), version_);
-  }
-
-  struct Events {
-    std::vector<std::uint64_t> applied;  // staleness of each gradient that was applied
-    bool is_update = false;
-    std::vector<int> answered;  // workers that are sent values, in this order
-  };
-  void push(int worker, std::uint64_t sequence, Events& events) {
-    events.applied.clear();
-    events.answered.clear();
-    events.is_update = false;
-    const ps::PushRequest request{.id = {worker, kIncarnation, sequence},
-                                  .version = read_[static_cast<std::size_t>(worker)],
-                                  .gradient = {},
-                                  .values = {}};
-    check(rule_.accept(request.id), "a simulated push arrives once");
-    if (rule_.is_late(request, version_)) {
-      rule_.advance(request.id);
-      unanswered_.push_back({worker, sequence});
-      return answer(true, events);
-    }
-    waiting_.push_back(request);
-    // Before awaited_ pushes the server cannot update. Asking the rule would cost a pass over all
-    // workers.
-    if (waiting_.size() >= awaited_) update(events);
-  }
-
- private:
-  void update(Events& events) {
-    chosen_.clear();
-    rule_.choose(waiting_, version_, chosen_);
-    if (chosen_.empty()) return;
-    pushes_.clear();
-    for (const std::size_t i : chosen_) pushes_.push_back(waiting_[i]);
-    check(pushes_.size() == waiting_.size(), "an update takes all waiting pushes");
-    waiting_.clear();
-    std::ranges::sort(pushes_, {}, [](const ps::PushRequest& push) { return push.id.worker; });
-    for (const ps::PushRequest& push : pushes_) {
-      rule_.advance(push.id);
-      events.applied.push_back(version_ - push.version);
-      unanswered_.push_back({push.id.worker, push.id.sequence});
-    }
-    ++version_;
-    events.is_update = true;
-    answer(!is_bounded_ || slowest_has_advanced(), events);
-  }
-
-  // Returns whether the clock of the slowest worker has advanced, which ssp's bound counts from.
-  // Checks all workers' clocks only if one of the slowest workers has pushed.
-  bool slowest_has_advanced() {
-    const bool may_have = std::ranges::any_of(pushes_, [&](const ps::PushRequest& push) {
-      return static_cast<std::int64_t>(push.id.sequence) == slowest_ + 1;
-    });
-    if (!may_have) return false;
-    const std::int64_t before = std::exchange(slowest_, *rule_.standing(-1, 0, 0).slowest);
-    return slowest_ != before;
-  }
-
-  // Answers the pushes of workers that may read new values under the consistency rule. With `all`,
-  // also checks pushes that had to wait, because the slowest worker may have advanced; without,
-  // only the newest pushes.
-  void answer(bool all, Events& events) {
-    const std::size_t fresh = all ? 0 : known_waiting_;
-    const auto answered = std::remove_if(unanswered_.begin() + static_cast<std::ptrdiff_t>(fresh),
-                                         unanswered_.end(), [&](const TimedPush& push) {
-                                           if (!rule_.may_read(push.worker, push.sequence))
-                                             return false;
-                                           read_[static_cast<std::size_t>(push.worker)] = version_;
-                                           events.answered.push_back(push.worker);
-                                           return true;
-                                         });
-    unanswered_.erase(answered, unanswered_.end());
-    known_waiting_ = unanswered_.size();
-  }
-
-  ps::ConsistencyRule rule_;
-  const std::size_t awaited_;
-  const bool is_bounded_;
-  std::int64_t slowest_ = 0;  // the clock of the slowest worker, for ssp
-  std::uint64_t version_ = 1;
-  std::vector<std::uint64_t> read_;  // version that each worker has read
-  std::vector<ps::PushRequest> waiting_;
-  std::vector<std::size_t> chosen_;
-  std::vector<ps::PushRequest> pushes_;
-  std::vector<TimedPush> unanswered_;  // applied or dropped pushes; their workers wait for values
-  std::size_t known_waiting_ = 0;      // number of pushes in unanswered_ that were checked before
-};
-
 // Simulates the timing of async, ssp, and sync with backup workers.
 class AsynchronousTiming {
  public:
@@ -235,11 +133,13 @@ class AsynchronousTiming {
         window_(window),
         network_(options.faults.link, options.workers, static_cast<int>(bytes_.size())),
         delays_(options.faults, options.seed),
-        server_free_(bytes_.size()),
         workers_(static_cast<std::size_t>(options.workers)),
         accounts_(workers_.size()) {
     for (std::size_t s = 0; s < bytes_.size(); ++s) {
-      buckets_.emplace_back(options.consistency, options.workers);
+      TimedServer& server = servers_.emplace_back(
+          TimedServer{.bucket = {0, 1, ps::ConsistencyRule(options.consistency), staleness_},
+                      .read = std::vector<std::uint64_t>(workers_.size(), 1)});
+      for (int w = 0; w < options.workers; ++w) server.bucket.join(w, kIncarnation, 0, 0);
     }
   }
 
@@ -255,6 +155,7 @@ class AsynchronousTiming {
   VirtualTime now() const noexcept { return queue_.now(); }
   TimedWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
+  TimedServer& server(int s) { return servers_[static_cast<std::size_t>(s)]; }
   int servers() const noexcept { return static_cast<int>(bytes_.size()); }
   std::int64_t bytes_to(int server) const { return bytes_[static_cast<std::size_t>(server)]; }
 
@@ -293,40 +194,50 @@ class AsynchronousTiming {
 
   // A server that sums waits for all gradients of an update. Any other server applies gradients one
   // by one, in the order of their arrival.
-  void pushed(int w, int server) {
+  void pushed(int w, int s) {
     worker(w).sent = now();
-    if (is_summed_) return apply(w, server);
-    const VirtualTime done = occupy(server, 1);
-    if (done == now()) return apply(w, server);
-    queue_.add(done, w, {TimedEvent::Kind::kApplied, w, server});
+    if (is_summed_) return apply(w, s);
+    const VirtualTime done = occupy(s, 1);
+    if (done == now()) return apply(w, s);
+    queue_.add(done, w, {TimedEvent::Kind::kApplied, w, s});
   }
 
   // Adds an update from this many gradients to the server's work. Returns when it is done.
-  VirtualTime occupy(int server, std::size_t gradients) {
-    VirtualTime& free = server_free_[static_cast<std::size_t>(server)];
-    free = std::max(free, now()) +
-           update_time(bytes_per_second_, bytes_to(server), static_cast<std::int64_t>(gradients));
+  VirtualTime occupy(int s, std::int64_t gradients) {
+    VirtualTime& free = server(s).free;
+    free = std::max(free, now()) + update_time(bytes_per_second_, bytes_to(s), gradients);
     return free;
   }
 
-  void apply(int w, int server) {
-    buckets_[static_cast<std::size_t>(server)].push(w, worker(w).sequence, events_);
-    for (const std::uint64_t staleness : events_.applied) window_.stale(staleness);
-    if (events_.is_update && server == 0) window_.update(now(), accounts_);
-    // Copied: a worker that is answered at once may push at once and thereby change events_.
-    const std::vector<int> released = std::exchange(events_.answered, {});
-    if (!is_summed_) {
-      worker(w).on_server = now() - worker(w).sent;
-      for (const int other : released) send_values(other, server);
-      return;
+  void apply(int w, int s) {
+    using Kind = ps::ShardEvent::Kind;
+    TimedServer& to = server(s);
+    to.bucket.push({.id = {w, kIncarnation, worker(w).sequence},
+                    .version = to.read[static_cast<std::size_t>(w)],
+                    .gradient = {},
+                    .values = std::span(&value_, 1)});
+    // Not a member: a worker that is answered at once may push at once.
+    std::vector<ps::ShardEvent> events;
+    while (const auto part = to.bucket.claim(1)) to.bucket.finish(*part, events);
+    std::int64_t applied = 0;
+    for (const ps::ShardEvent& event : events) {
+      if (event.kind == Kind::kApplied) {
+        ++applied;
+        window_.stale(event.staleness);
+      } else if (event.kind == Kind::kAnswered) {
+        to.read[static_cast<std::size_t>(event.worker)] = event.version;
+      }
     }
-    const VirtualTime done = occupy(server, events_.applied.size());
-    for (const int other : released) {
-      worker(other).on_server = done - now();
+    if (applied > 0 && s == 0) window_.update(now(), accounts_);
+    const VirtualTime done = is_summed_ ? occupy(s, applied) : now();
+    if (!is_summed_) worker(w).on_server = now() - worker(w).sent;
+    for (const ps::ShardEvent& event : events) {
+      if (event.kind != Kind::kAnswered) continue;
+      if (is_summed_) worker(event.worker).on_server = done - now();
       if (done == now()) {
-        send_values(other, server);
+        send_values(event.worker, s);
       } else {
-        queue_.add(done, other, {TimedEvent::Kind::kReleased, other, server});
+        queue_.add(done, event.worker, {TimedEvent::Kind::kReleased, event.worker, s});
       }
     }
   }
@@ -355,12 +266,12 @@ class AsynchronousTiming {
   TimingWindow& window_;
   Network network_;
   ComputeDelays delays_;
-  std::vector<TimedBucket> buckets_;      // one bucket per server
-  std::vector<VirtualTime> server_free_;  // when each server has done the updates it has begun
+  ps::StalenessCounts staleness_;  // of the buckets; the window has its own, of its part of the job
+  float value_ = 0.0F;             // stands for the memory of the values that a push asks for
+  std::vector<TimedServer> servers_;
   std::vector<TimedWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   EventQueue<TimedEvent> queue_;
-  TimedBucket::Events events_;
 };
 
 // In one round, each worker computes one gradient.

@@ -1,6 +1,6 @@
 // Simulates when the updates of a job happen and how stale they are, without values and gradients.
 // Compute delays, links and synchronous steps come from the virtual clock (time_model.h,
-// step_times.h). For async, ssp and backup workers, one ps::ConsistencyRule per server decides
+// step_times.h). For async, ssp and backup workers, one ps::SharedBucket per server decides
 // which gradients are applied and which workers wait. Simulating thousands of workers takes
 // seconds. The simulated times of a small job equal the times that train_virtually() gives. Called
 // by `plan`.
