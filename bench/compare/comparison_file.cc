@@ -14,9 +14,10 @@
 
 #include "bench/compare/map_file.h"
 #include "bench/compare/report/run_result.h"
-#include "bench/plots/document.h"
+#include "bench/harness/report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -109,14 +110,9 @@ std::string difference_of_run(const Json& found, const Json& wanted) {
                      is.empty() ? "which is not given here" : "not " + is);
 }
 
-std::string text_in(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // Returns comparison.json of the folder; an empty object if it is missing or damaged.
 Json comparison_in(const fs::path& dir) {
-  const Json found = Json::parse(text_in(dir / "comparison.json"), nullptr, false);
+  const Json found = Json::parse(text_of_file(dir / "comparison.json"), nullptr, false);
   return found.is_object() ? found : Json::object();
 }
 
@@ -213,12 +209,6 @@ std::string difference_in(const fs::path& dir, const std::vector<Head>& heads,
     if (!difference.empty()) return difference;
   }
   return "";
-}
-
-bool is_run_done(const fs::path& file) {
-  if (!fs::exists(file)) return false;
-  const auto run = read_run(file);
-  return run && !run->failure;
 }
 
 // Whether the folder is missing or has nothing but what a comparison makes before its first file.
@@ -319,8 +309,8 @@ Json comparison_of_heads(const std::vector<Head>& heads) {
 }
 
 void write_json(const fs::path& dir, const Json& comparison) {
-  write_whole(dir / "comparison.json",
-              comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  replace_file(dir / "comparison.json",
+               comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 // Returns "; 2 runs of these variants and seeds are missing"; "" if each of this number of variants
@@ -333,6 +323,19 @@ std::string gaps_words(const std::vector<Head>& heads, std::size_t variants) {
   const auto missing = static_cast<int>(all - heads.size());
   return fmt::format("; {} of these variants and seeds {} missing", count_text(missing, "run"),
                      missing == 1 ? "is" : "are");
+}
+
+void remove_comparison(const fs::path& dir) {
+  if (has_map(dir)) {
+    for (const std::string& name : clusters_in(dir)) remove_comparison(dir / name);
+    fs::remove(dir / kMapFile);
+  }
+  for (const Head& head : heads_in(dir)) {
+    for (const char* extension : {".jsonl", ".lines", ".log", ".checkpoints"}) {
+      fs::remove_all((dir / "runs" / head.file).replace_extension(extension));
+    }
+  }
+  for (const char* page : kPages) fs::remove(dir / page);
 }
 
 }  // namespace
@@ -371,17 +374,20 @@ fs::path numbered_folder(
   return dir;
 }
 
-void remove_comparison(const fs::path& dir) {
-  if (has_map(dir)) {
-    for (const std::string& name : clusters_in(dir)) remove_comparison(dir / name);
-    fs::remove(dir / kMapFile);
+void make_room(const fs::path& dir, const std::string& conflict, bool replace) {
+  if (conflict.empty()) return;
+  if (!replace) {
+    throw UsageError(fmt::format(
+        "--report {} {}; choose another folder, or add --replace to remove that comparison",
+        dir.string(), conflict));
   }
-  for (const Head& head : heads_in(dir)) {
-    for (const char* extension : {".jsonl", ".lines", ".log", ".checkpoints"}) {
-      fs::remove_all((dir / "runs" / head.file).replace_extension(extension));
-    }
-  }
-  for (const char* page : kPages) fs::remove(dir / page);
+  remove_comparison(dir);
+}
+
+bool is_run_done(const fs::path& file) {
+  if (!fs::exists(file)) return false;
+  const auto run = read_run(file);
+  return run && !run->failure;
 }
 
 void write_comparison_file(const fs::path& dir, const std::vector<RunHead>& planned,

@@ -52,8 +52,11 @@ std::filesystem::path numbered_folder(
     const std::function<std::vector<PlannedFolder>(const std::filesystem::path&)>& planned);
 
 // Removes the files of the comparison, or of the map of several clusters, in the folder: runs,
-// descriptions and pages.
-void remove_comparison(const std::filesystem::path& dir);
+// descriptions and pages. conflict: the reason why these files are in the way; does nothing if it
+// is empty. Throws UsageError with this reason if `replace` is false.
+void make_room(const std::filesystem::path& dir, const std::string& conflict, bool replace);
+// Returns whether the file has a run that ended without a failure. Throws what read_run() throws.
+bool is_run_done(const std::filesystem::path& file);
 
 // Writes DIR/comparison.json for the planned runs. Throws FileError.
 void write_comparison_file(const std::filesystem::path& dir, const std::vector<RunHead>& planned,

@@ -7,22 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bench/plots/document.h"
-#include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-fs::path made_folder(const fs::path& dir) {
-  std::error_code error;
-  fs::create_directories(dir, error);
-  if (!error) return dir;
-  throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
-                              dir.string(), error.message()));
-}
 
 // Returns map.json of the folder; an empty object if it is missing or damaged.
 nlohmann::json map_in(const fs::path& dir) {
@@ -83,20 +74,21 @@ std::optional<StepTime> step_time_in(const fs::path& dir) {
                   .is_measured = step->contains("source") && step->at("source") == "measured"};
 }
 
+FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
+                                dir.string(), error.message()));
+  }
+  return FolderLock(dir, {.flag = "--report", .user = "comparison"});
+}
+
 MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, const StepTime& step_time,
                  bool replace)
-    : dir_(std::move(dir)),
-      step_time_(step_time),
-      lock_(made_folder(dir_), FolderLockOptions{.flag = "--report", .user = "comparison"}) {
+    : dir_(std::move(dir)), step_time_(step_time), lock_(lock_report(dir_, dir_)) {
   for (const PlannedFolder& folder : planned) names_.push_back(folder.name);
-  const std::string conflict = conflict_of_map(dir_, names_, step_time);
-  if (conflict.empty()) return;
-  if (!replace) {
-    throw UsageError(fmt::format(
-        "--report {} {}; choose another folder, or add --replace to remove that comparison",
-        dir_.string(), conflict));
-  }
-  remove_comparison(dir_);
+  make_room(dir_, conflict_of_map(dir_, names_, step_time), replace);
 }
 
 void MapFile::write(const std::string& command) const {
@@ -106,8 +98,8 @@ void MapFile::write(const std::string& command) const {
       {"step_time",
        {{"milliseconds", step_time_.milliseconds},
         {"source", step_time_.is_measured ? "measured" : "given"}}}};
-  write_whole(dir_ / kMapFile,
-              object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  replace_file(dir_ / kMapFile,
+               object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace syncopate::bench

@@ -9,13 +9,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
-#include <string_view>
 #include <utility>
 
 #include "bench/compare/run_log.h"
 #include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
+#include "bench/harness/report.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
@@ -34,18 +33,10 @@ constexpr std::chrono::milliseconds kReadInterval(500);
 constexpr std::chrono::seconds kStopTimeout(30);  // from a request to stop to SIGKILL
 constexpr std::size_t kLongestTail = 1U << 16;    // bytes of the metrics to find the last line in
 
-std::string file_text(const std::string& file) {
-  const std::ifstream in(file, std::ios::binary);
-  // Uses rdbuf(): a stream iterator would throw if the process ends while its file is read.
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 // True if the environment that launch gave to the process names this worker.
 bool is_worker(pid_t process, int index) {
   const std::string zero(1, '\0');
-  const std::string variables = zero + file_text(fmt::format("/proc/{}/environ", process));
+  const std::string variables = zero + text_of_file(fmt::format("/proc/{}/environ", process));
   const auto has = [&](const std::string& variable) {
     return variables.find(zero + variable + zero) != std::string::npos;
   };

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 
+#include "bench/compare/map_file.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
+#include "bench/harness/report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
@@ -22,17 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void write_text(const fs::path& file, const std::string& text) {
-  ReplacingFile out(file);
-  out.write(std::as_bytes(std::span(text)));
-  out.commit();
-}
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -102,47 +90,13 @@ std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vec
   return heads;
 }
 
-RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
-  std::error_code error;
-  fs::create_directories(dir_ / "runs", error);
-  if (error) {
-    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
-                                dir_.string(), error.message()));
-  }
-  lock_.emplace(dir_, FolderLockOptions{.flag = "--report", .user = "comparison"});
-}
-
-fs::path RunFiles::result(const RunSpec& run) const {
-  return dir_ / "runs" / (run_name(run) + ".jsonl");
-}
-fs::path RunFiles::lines(const RunSpec& run) const {
-  return dir_ / "runs" / (run_name(run) + ".lines");
-}
-fs::path RunFiles::log(const RunSpec& run) const {
-  return dir_ / "runs" / (run_name(run) + ".log");
-}
-
-fs::path RunFiles::checkpoints(const RunSpec& run) const {
-  return dir_ / "runs" / (run_name(run) + ".checkpoints");
-}
+RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)), lock_(lock_report(dir_, dir_ / "runs")) {}
 
 void RunFiles::begin(const std::vector<RunHead>& runs, const ComparisonFacts& facts, bool replace) {
-  const std::string conflict = conflict_in(dir_, runs);
-  if (!conflict.empty() && !replace) {
-    throw UsageError(fmt::format(
-        "--report {} {}; choose another folder, or add --replace to remove that comparison",
-        dir_.string(), conflict));
-  }
-  if (!conflict.empty()) remove_comparison(dir_);
+  make_room(dir_, conflict_in(dir_, runs), replace);
   write_comparison_file(dir_, runs, facts);
   heads_ = runs;
   machine_ = facts.machine;
-}
-
-bool RunFiles::is_done(const RunSpec& run) const {
-  if (!fs::exists(result(run))) return false;
-  const auto found = read_run(result(run));
-  return found && !found->failure;
 }
 
 bool RunFiles::has_failed(const RunSpec& run) const {
@@ -152,7 +106,7 @@ bool RunFiles::has_failed(const RunSpec& run) const {
 void RunFiles::finish(const RunSpec& run, const RunEnding& ending) const {
   const auto head = std::ranges::find(heads_, result(run).filename().string(), &RunHead::file);
   check(head != heads_.end(), "a run that ends was planned");
-  const std::string log_text = text_of(lines(run));
+  const std::string log_text = text_of_file(lines(run));
   std::string text = head->line + "\n";
   if (!ending.begin.empty() && !log_text.starts_with(ending.begin)) text += ending.begin + "\n";
   text += log_text;
@@ -168,12 +122,12 @@ void RunFiles::finish(const RunSpec& run, const RunEnding& ending) const {
   for (const std::string& note : notes) text += dump({{"event", "note"}, {"text", note}}) + "\n";
   const auto end_with = [&](const std::string& reason) {
     text += dump({{"event", "failure"}, {"reason", reason}}) + "\n";
-    write_text(result(run), text);
+    replace_file(result(run), text);
   };
   if (ending.failure) {
     end_with(*ending.failure);
   } else {
-    write_text(result(run), text);
+    replace_file(result(run), text);
     if (!read_run(result(run))) end_with("it ended without a summary");
   }
   discard(run);

@@ -30,15 +30,17 @@ class RunFiles {
   // Throws UsageError if another process has locked the folder.
   explicit RunFiles(std::filesystem::path dir);
 
-  std::filesystem::path result(const RunSpec& run) const;       // all lines of a run that has ended
-  std::filesystem::path lines(const RunSpec& run) const;        // metrics while the run trains
-  std::filesystem::path log(const RunSpec& run) const;          // output of the run's processes
-  std::filesystem::path checkpoints(const RunSpec& run) const;  // removed when the run ends
+  // Return the files of a run: all lines of a run that has ended, the metrics while it trains, the
+  // output of its processes, and the checkpoints, which are removed when the run ends.
+  std::filesystem::path result(const RunSpec& run) const { return file(run, ".jsonl"); }
+  std::filesystem::path lines(const RunSpec& run) const { return file(run, ".lines"); }
+  std::filesystem::path log(const RunSpec& run) const { return file(run, ".log"); }
+  std::filesystem::path checkpoints(const RunSpec& run) const { return file(run, ".checkpoints"); }
 
   // Writes comparison.json. If the folder has another comparison (conflict_in()), removes that
   // comparison if `replace`; otherwise throws UsageError and changes nothing.
   void begin(const std::vector<RunHead>& runs, const ComparisonFacts& facts, bool replace);
-  bool is_done(const RunSpec& run) const;     // the run ended successfully
+  bool is_done(const RunSpec& run) const { return is_run_done(result(run)); }  // without a failure
   bool has_failed(const RunSpec& run) const;  // the run failed and may be tried again
   // Writes the result of a run that has ended. A run without a summary counts as failed. begin()
   // must have been called with this run.
@@ -48,8 +50,12 @@ class RunFiles {
   void discard(const RunSpec& run) const;
 
  private:
+  std::filesystem::path file(const RunSpec& run, const char* extension) const {
+    return dir_ / "runs" / (run_name(run) + extension);
+  }
+
   std::filesystem::path dir_;
-  std::optional<FolderLock> lock_;
+  FolderLock lock_;
   std::vector<RunHead> heads_;  // first lines of the runs
   Machine machine_;
 };

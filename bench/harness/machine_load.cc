@@ -155,12 +155,7 @@ double cpu_seconds_of_families(const std::vector<pid_t>& pids) {
   return seconds;
 }
 
-std::string read_proc_stat() {
-  const std::ifstream file("/proc/stat");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+std::string read_proc_stat() { return text_of_file("/proc/stat"); }
 
 CpuTimes cpu_times_in(const std::string& stat, const std::vector<int>& cpus) {
   CpuTimes times;

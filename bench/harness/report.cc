@@ -6,9 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <iomanip>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 #include <string_view>
 
@@ -65,10 +63,15 @@ void require_writable(const std::filesystem::path& path) {
 }
 
 void write_report(const std::filesystem::path& path, const std::string& text) {
-  ReplacingFile file(path);
-  const std::string line = text + "\n";
-  file.write(std::as_bytes(std::span(line)));
-  file.commit();
+  replace_file(path, text + "\n");
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  const std::ifstream in(path, std::ios::binary);
+  // Uses rdbuf(): a stream iterator would throw if a process ends while its file in /proc is read.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 std::string shell_word(const std::string& word) {
@@ -81,8 +84,7 @@ std::string shell_word(const std::string& word) {
 }
 
 std::string command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = text_of_file("/proc/self/cmdline");
   std::string command;
   for (std::size_t begin = 0; begin < text.size();) {  // the file ends each word with a zero byte
     const std::size_t end = std::min(text.find('\0', begin), text.size());

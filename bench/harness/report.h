@@ -35,6 +35,9 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 // created.
 void require_writable(const std::filesystem::path& path);
 
+// Returns the bytes of a file; "" if it cannot be read.
+std::string text_of_file(const std::filesystem::path& path);
+
 // Writes a report file completely or not at all. Throws FileError when the file cannot be written.
 void write_report(const std::filesystem::path& path, const std::string& text);
 

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <span>
 #include <sstream>
 
 #include "bench/plots/text.h"
-#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -167,12 +165,6 @@ std::string answer_page(const AnswerPage& page) {
       html_text(page.setting), page.has_answer ? "" : " none", joined_html(page.verdict),
       joined_html(page.accuracy), page.figure, page.below, folds);
   return html_document(page.title, html);
-}
-
-void write_whole(const std::filesystem::path& path, std::string_view text) {
-  ReplacingFile file(path);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
 }
 
 }  // namespace syncopate::bench

@@ -3,7 +3,6 @@
 // below. A page has no script, loads nothing, and is well-formed XML.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,21 +14,21 @@ namespace syncopate::bench {
 // The two lines of a column's head: a name, and a unit or a reference.
 struct TableHead {
   std::string name;
-  std::string unit;
+  std::string unit{};
   bool is_detail = false;  // true: narrow pages omit the column
 };
 
 struct TableRow {
   std::string name;
-  std::vector<std::string> cells;  // cells of the columns after the name
-  std::vector<std::string> notes;  // remarks on this row, such as a failure
+  std::vector<std::string> cells{};  // cells of the columns after the name
+  std::vector<std::string> notes{};  // remarks on this row, such as a failure
 };
 
 // A table for a page or a terminal. Texts are not escaped; the code that prints the table escapes
 // them.
 struct Table {
   std::vector<TableHead> heads;  // heads of all columns, the names first
-  std::vector<TableRow> rows;
+  std::vector<TableRow> rows{};
 };
 
 struct NamedPlot {
@@ -76,8 +75,5 @@ std::string answer_page(const AnswerPage& page);
 // Returns the text as HTML that has no line break between a number and its unit, or inside
 // parentheses, such as an interval.
 std::string joined_html(const std::string& text);
-
-// Writes a file completely or leaves the old file unchanged. Throws FileError naming the file.
-void write_whole(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace syncopate::bench

@@ -9,6 +9,7 @@
 #include "bench/plots/charts.h"
 #include "bench/plots/document.h"
 #include "bench/plots/text.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -178,7 +179,7 @@ std::string scaling_page(const ScalingReport& report) {
 }
 
 void write_scaling_page(const std::filesystem::path& path, const ScalingReport& report) {
-  write_whole(path, scaling_page(report));
+  replace_file(path, scaling_page(report));
 }
 
 }  // namespace syncopate::bench

@@ -79,4 +79,10 @@ void ReplacingFile::commit() {
   sync_folder_of(path_);
 }
 
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+  ReplacingFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
 }  // namespace syncopate

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "models/base/file_descriptor.h"
 
@@ -37,7 +38,7 @@ class ReplacingFile {
   FileDescriptor file_;
 };
 
-// Syncs the folder of a file: a rename survives a crash only after that. Throws FileError.
-void sync_folder_of(const std::filesystem::path& path);
+// Writes a whole file with this text, through a ReplacingFile.
+void replace_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace syncopate

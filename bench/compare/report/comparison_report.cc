@@ -12,6 +12,7 @@
 #include "bench/compare/report/tables.h"
 #include "bench/plots/document.h"
 #include "bench/plots/text.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -211,16 +212,16 @@ std::string staleness_csv(const Comparison& comparison) {
 
 void write_comparison_report(const std::filesystem::path& dir, const Outcome& outcome) {
   const Comparison& comparison = outcome.comparison;
-  write_whole(dir / "report.html", html_page(outcome));
+  replace_file(dir / "report.html", html_page(outcome));
   std::error_code ignored;  // a plot's file then cannot be written, and the error names it
   std::filesystem::create_directory(dir / "plots", ignored);
   for (const NamedPlot& plot : all_plots(outcome)) {
-    write_whole(dir / "plots" / (plot.name + ".svg"), plot.picture.file());
+    replace_file(dir / "plots" / (plot.name + ".svg"), plot.picture.file());
   }
-  write_whole(dir / "runs.csv", runs_csv(comparison));
-  write_whole(dir / "curves.csv", curves_csv(comparison));
-  write_whole(dir / "workers.csv", workers_csv(comparison));
-  write_whole(dir / "staleness.csv", staleness_csv(comparison));
+  replace_file(dir / "runs.csv", runs_csv(comparison));
+  replace_file(dir / "curves.csv", curves_csv(comparison));
+  replace_file(dir / "workers.csv", workers_csv(comparison));
+  replace_file(dir / "staleness.csv", staleness_csv(comparison));
 }
 
 }  // namespace syncopate::bench

@@ -1,4 +1,4 @@
-#include "bench/compare/report/map_figure.h"
+// The figure of a map.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <limits>
 #include <string_view>
 
+#include "bench/compare/report/map_report.h"
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
@@ -52,14 +53,10 @@ std::string cell_words(const Outcome& column, std::size_t row) {
     default:
       break;
   }
-  std::string text = fmt::format("{}: {} s", name, short_seconds(cell.seconds));
+  const std::string text = fmt::format("{}: {} s", name, short_seconds(cell.seconds));
   if (!cell.over_best) return text + ", the least mean of the column";
-  text += fmt::format(", {} times the least", ratio_text(cell.ratio));
-  if (std::isfinite(cell.over_best->low) && std::isfinite(cell.over_best->high)) {
-    text += fmt::format(" ({} to {})", ratio_text(cell.over_best->low),
-                        ratio_text(cell.over_best->high));
-  }
-  return text;
+  return text + fmt::format(", {} times the least{}", ratio_text(cell.ratio),
+                            interval_text(*cell.over_best));
 }
 
 std::string description_of(const StrategyMap& map) {
@@ -164,8 +161,7 @@ class MapDrawing {
   void draw_name(const VariantSummary& row) {
     const double middle = y_ + layout_.cell_height / 2.0;
     if (layout_.is_narrow) {
-      std::string name = short_name(row);
-      name.front() = static_cast<char>(std::toupper(name.front()));
+      const std::string name = capitalised(short_name(row));
       picture_.paragraph({0.0, middle + (text_width(name, 13.0, true) > layout_.left ? -2.0 : 5.0)},
                          name, layout_.left, 15.0, {.size = 13.0, .is_bold = true});
       return;

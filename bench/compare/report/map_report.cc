@@ -6,7 +6,6 @@
 #include <cmath>
 #include <ostream>
 
-#include "bench/compare/report/map_figure.h"
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
@@ -15,6 +14,7 @@
 #include "bench/plots/document.h"
 #include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -139,9 +139,9 @@ std::string map_csv(const StrategyMap& map) {
 
 void write_map_report(const std::filesystem::path& dir, const StrategyMap& map,
                       const std::string& command) {
-  write_whole(dir / "report.html", map_page(map, command));
-  write_whole(dir / "map.svg", map_figure(map, FigureForm::kWide).file());
-  write_whole(dir / "map.csv", map_csv(map));
+  replace_file(dir / "report.html", map_page(map, command));
+  replace_file(dir / "map.svg", map_figure(map, FigureForm::kWide).file());
+  replace_file(dir / "map.csv", map_csv(map));
 }
 
 }  // namespace syncopate::bench

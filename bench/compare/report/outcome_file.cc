@@ -7,8 +7,8 @@
 #include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/facts.h"
 #include "bench/compare/report/outcome_words.h"
-#include "bench/plots/document.h"
 #include "models/base/errors.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -112,7 +112,7 @@ void keep_outcome(const std::filesystem::path& dir, const Outcome& outcome) {
   for (const char* earlier : {"fastest_with_one_worker", "recommended", "verdict", "warnings"}) {
     object.erase(earlier);
   }
-  write_whole(file, object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  replace_file(file, object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace syncopate::bench
