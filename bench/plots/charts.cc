@@ -255,8 +255,7 @@ Curve series_curve(std::size_t index, const std::string& name) {
   constexpr std::array kColours = {colour::kBlue,   colour::kRed, colour::kGreen, colour::kPurple,
                                    colour::kOrange, colour::kSky, colour::kGrey};
   constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
-  return {.points = {},
-          .stroke = kColours.at(index % kColours.size()),
+  return {.stroke = kColours.at(index % kColours.size()),
           .width = 2.0,
           .dash = kDashes.at(index % kDashes.size()),
           .marker = {.shape = index, .radius = 3.2},

@@ -36,7 +36,7 @@ struct Marker {
 };
 
 struct Curve {
-  std::vector<Point> points;  // points with NaN or infinity are left out
+  std::vector<Point> points{};  // points with NaN or infinity are left out
   std::string_view stroke = colour::kInk;
   double width = 2.0;  // 0: only markers
   std::string_view dash{};
@@ -67,9 +67,9 @@ struct Level {
 // end of this axis.
 struct LineChart {
   std::string title;  // for screen readers
-  Axis x;
-  Axis y;                     // curves are cut off below y.low
-  std::vector<Curve> curves;  // the last one is drawn on top
+  Axis x{};
+  Axis y{};                     // curves are cut off below y.low
+  std::vector<Curve> curves{};  // the last one is drawn on top
   std::optional<Level> level{};
   double height = kPlotHeight;
   bool is_narrow = false;          // for a phone
@@ -85,10 +85,10 @@ struct Segment {
 };
 
 struct BarRow {
-  std::string label;              // above the bar; "": another bar of the previous row
-  std::vector<Segment> segments;  // side by side
-  std::vector<double> dots{};     // a dot for each run
-  std::string note{};             // text to the right of the bar
+  std::string label;                // above the bar; "": another bar of the previous row
+  std::vector<Segment> segments{};  // side by side
+  std::vector<double> dots{};       // a dot for each run
+  std::string note{};               // text to the right of the bar
 };
 
 struct FillName {
@@ -100,8 +100,8 @@ struct FillName {
 struct BarChart {
   std::string title;       // for screen readers
   std::string axis_title;  // with the unit
-  std::vector<BarRow> rows;
-  std::vector<FillName> legend;
+  std::vector<BarRow> rows{};
+  std::vector<FillName> legend{};
   std::string key{};  // explains bars and dots
 };
 

@@ -21,7 +21,7 @@ std::vector<std::string> lines_of_cell(const std::string& cell) {
 
 // Returns the head and the rows of the table.
 std::vector<TableRow> lines_of_table(const Table& table) {
-  TableRow head{.name = table.heads[0].name, .cells = {}, .notes = {}};
+  TableRow head{.name = table.heads[0].name};
   for (std::size_t i = 1; i < table.heads.size(); ++i) {
     const TableHead& one = table.heads[i];
     head.cells.push_back(one.unit.empty() ? one.name : one.name + "\n" + one.unit);

@@ -140,10 +140,10 @@ std::string capitalised(std::string text) {
   return text;
 }
 
-std::string listed(const std::vector<std::string>& words) {
+std::string listed(const std::vector<std::string>& words, std::string_view last) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == words.size() ? fmt::format(" {} ", last) : ", ";
     text += words[i];
   }
   return text;

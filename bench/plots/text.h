@@ -30,8 +30,8 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 // Returns the text with its first letter in upper case.
 std::string capitalised(std::string text);
 
-// Joins names to a list: "A", "A and B", "A, B and C".
-std::string listed(const std::vector<std::string>& words);
+// Joins names to a list: "A", "A and B", "A, B and C"; last: the word before the last name.
+std::string listed(const std::vector<std::string>& words, std::string_view last = "and");
 
 // Returns the number with `decimals` decimals, such as "12,345.6"; "-" for NaN and infinities.
 std::string decimal_text(double value, int decimals);

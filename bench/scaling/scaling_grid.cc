@@ -137,7 +137,7 @@ void run_scaling_grid(const ScalingOptions& options) {
   const std::vector<Workload> workloads = workloads_of(options);
   for (const ScalingCombination& c : combinations) batch_per_replica(options, 1, c.replicas);
   const int cpus = usable_cpu_count();
-  ScalingReport report{.command = options.command, .processor = processor_name(), .tables = {}};
+  ScalingReport report{.command = options.command, .processor = processor_name()};
   nlohmann::json document = nlohmann::json::array();
   for (const Workload& workload : workloads) {
     report.tables.push_back(make_scaling_table(

@@ -11,9 +11,9 @@
 namespace syncopate::bench {
 
 struct ScalingReport {
-  std::string command;               // command line that made the report; may be empty
-  std::string processor;             // name of the processor; may be empty
-  std::vector<ScalingTable> tables;  // one table per network
+  std::string command;                 // command line that made the report; may be empty
+  std::string processor;               // name of the processor; may be empty
+  std::vector<ScalingTable> tables{};  // one table per network
 };
 
 // Returns the page of the report, which is HTML and also well-formed XML.

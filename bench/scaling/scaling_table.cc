@@ -52,7 +52,7 @@ bool any_oversubscribed(const ScalingTable& table) {
 
 TableRow cells_of(const ScalingTable& table, const ScalingRow& row) {
   const ScalingRow& base = table.rows.front();
-  TableRow line{.name = row.strategy, .cells = {}, .notes = {}};
+  TableRow line{.name = row.strategy};
   for (const int count : {kNodes, row.tasks, row.replicas, row.cpus_per_task()}) {
     line.cells.push_back(std::to_string(count));
   }
@@ -104,8 +104,7 @@ ScalingTable make_scaling_table(const ScalingResult& result, int cpus) {
                      .data = result.workload.data_flag,
                      .cpus = cpus,
                      .is_quiet = is_quiet(result.rounds.foreign),
-                     .conditions = describe_conditions(result.rounds),
-                     .rows = {}};
+                     .conditions = describe_conditions(result.rounds)};
   if (const auto& data = result.workload.data) {
     table.samples_per_pass = static_cast<double>(data->train->size());
   }
@@ -157,18 +156,17 @@ std::string scaling_note(const ScalingTable& table) {
 }
 
 Table scaling_cells(const ScalingTable& table) {
-  Table cells{.heads = {{"strategy", ""},
-                        {"nodes", ""},
-                        {"tasks", ""},
-                        {"replicas", ""},
+  Table cells{.heads = {{"strategy"},
+                        {"nodes"},
+                        {"tasks"},
+                        {"replicas"},
                         {"CPUs", "per task"},
-                        {"devices", ""},
+                        {"devices"},
                         {"samples/s", "median [min-max]"},
                         {"one pass", "s"},
                         {"utilisation", "%"},
                         {"speed-up", "median [min-max]"},
-                        {"efficiency", "%"}},
-              .rows = {}};
+                        {"efficiency", "%"}}};
   for (const ScalingRow& row : table.rows) {
     cells.rows.push_back(cells_of(table, row));
   }

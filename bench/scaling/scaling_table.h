@@ -40,8 +40,8 @@ struct ScalingTable {
   double samples_per_pass = kSamplesPerPass;  // number of samples in one pass over the data
   int cpus = 1;                               // number of CPUs that this process may use
   bool is_quiet = true;
-  std::string conditions;        // the text of describe_conditions() (bench/harness/rounds.h)
-  std::vector<ScalingRow> rows;  // never empty; all rows are compared with the first row
+  std::string conditions;          // the text of describe_conditions() (bench/harness/rounds.h)
+  std::vector<ScalingRow> rows{};  // never empty; all rows are compared with the first row
 };
 
 ScalingTable make_scaling_table(const ScalingResult& result, int cpus);

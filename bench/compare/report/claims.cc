@@ -48,23 +48,30 @@ void close(PairDifference& pair) {
   pair.adjusted_p = test.p_value(pair.means);
 }
 
-PairDifference accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
-  const auto test = welch_test(a.accuracy->values, b.accuracy->values);
+PairDifference accuracy_pair(const Rows& rows, std::size_t a, std::size_t b) {
+  const auto test = welch_test(rows[a].accuracy->values, rows[b].accuracy->values);
   check(test.has_value(), "a claimable accuracy has several finite values");
-  PairDifference pair{.measure = Measure::kAccuracy, .value = test->difference, .runs = *test};
+  PairDifference pair{.a = a,
+                      .b = b,
+                      .measure = Measure::kAccuracy,
+                      .value = test->difference,
+                      .level = kAccuracyLevel,
+                      .runs = *test};
   // Values without any spread, as on a small test set, are no proof.
   if (test->standard_error == 0.0 && test->difference != 0.0) pair.runs.standard_error = kInfinity;
   return pair;
 }
 
-PairDifference time_pair(const VariantSummary& a, const VariantSummary& b) {
-  const auto test = welch_test(logarithms_of(a.reached_seconds), logarithms_of(b.reached_seconds));
+PairDifference time_pair(const Rows& rows, std::size_t a, std::size_t b) {
+  const auto test =
+      welch_test(logarithms_of(rows[a].reached_seconds), logarithms_of(rows[b].reached_seconds));
   check(test.has_value(), "a claimable time has several finite values");
-  PairDifference pair{.measure = Measure::kTime, .value = test->difference, .runs = *test};
+  PairDifference pair{
+      .a = a, .b = b, .measure = Measure::kTime, .value = test->difference, .runs = *test};
   // Rows with equal weights pass the target at the same sample, somewhere between the same
   // evaluations, which cancels in the ratio of their times.
-  if (!reached_at_same_samples(a, b)) {
-    pair.evaluation_variance = evaluation_variance(a) + evaluation_variance(b);
+  if (!reached_at_same_samples(rows[a], rows[b])) {
+    pair.evaluation_variance = evaluation_variance(rows[a]) + evaluation_variance(rows[b]);
   }
   return pair;
 }
@@ -82,12 +89,15 @@ std::vector<Duration> durations_of(const VariantSummary& row, double step) {
   return all;
 }
 
-CensoredPair censored_pair(const VariantSummary& a, const VariantSummary& b) {
+CensoredPair censored_pair(const Rows& rows, std::size_t a, std::size_t b) {
   double step = 0.0;
-  for (const VariantSummary* row : {&a, &b}) {
-    for (const double gap : row->reached_gaps) step = std::max(step, gap);
+  for (const std::size_t row : {a, b}) {
+    for (const double gap : rows[row].reached_gaps) step = std::max(step, gap);
   }
-  return {.test = log_rank_test(durations_of(a, step), durations_of(b, step))};
+  return {.a = a,
+          .b = b,
+          .test = log_rank_test(durations_of(rows[a], step), durations_of(rows[b], step)),
+          .seeds = std::min(rows[a].done, rows[b].done)};
 }
 
 bool is_positive(double seconds) { return seconds > 0.0; }
@@ -179,10 +189,7 @@ void Claims::add_accuracies(const Rows& rows) {
   for (const std::size_t b : tested) {
     for (const std::size_t a : tested) {
       if (a >= b) break;
-      pairs_.push_back(accuracy_pair(rows[a], rows[b]));
-      pairs_.back().a = a;
-      pairs_.back().b = b;
-      pairs_.back().level = kAccuracyLevel;
+      pairs_.push_back(accuracy_pair(rows, a, b));
       pairs_.back().means = static_cast<int>(tested.size());
     }
   }
@@ -200,15 +207,10 @@ void Claims::add_times(const Rows& rows) {
     for (const std::size_t a : tested) {
       if (a >= b) break;
       if (has_claimable_time(rows[a]) && has_claimable_time(rows[b])) {
-        pairs_.push_back(time_pair(rows[a], rows[b]));
-        pairs_.back().a = a;
-        pairs_.back().b = b;
+        pairs_.push_back(time_pair(rows, a, b));
         pairs_.back().means = complete;
       } else if (rows[a].reached + rows[b].reached > 0) {
-        censored_.push_back(censored_pair(rows[a], rows[b]));
-        censored_.back().a = a;
-        censored_.back().b = b;
-        censored_.back().seeds = std::min(rows[a].done, rows[b].done);
+        censored_.push_back(censored_pair(rows, a, b));
       }
     }
   }

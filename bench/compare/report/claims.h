@@ -78,7 +78,7 @@ struct CensoredPair {
   // If `level` is 0: the number of seeds, above `seeds`, with which a claim would be possible.
   // Nullopt if `seeds` are enough, and a claim is impossible only because so many runs missed the
   // target.
-  std::optional<int> seeds_needed;
+  std::optional<int> seeds_needed{};
 
   bool is_claimed() const noexcept { return test.p_value <= level; }
 };

@@ -59,15 +59,13 @@ ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
 
 ComparedVariant read_variant(const fs::path& dir, const json& object) {
   ComparedVariant variant{.label = object.at("label").get<std::string>(),
-                          .workers = object.at("workers").get<int>(),
-                          .runs = {}};
+                          .workers = object.at("workers").get<int>()};
   variant.is_synchronous = optional_field<bool>(object, "keeps_step");
   variant.is_distributed = optional_field<bool>(object, "distributed");
   variant.learning_rate_rule = string_field(object, "learning_rate_rule");
   variant.learning_rate = optional_field<double>(object, "learning_rate");
   variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");
   variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
-  variant.depends_on_timing = optional_field<bool>(object, "depends_on_timing");
   variant.servers = object.value("servers", 0);
   variant.optimizer = string_field(object, "optimizer");
   for (const json& name : object.at("runs")) {
@@ -79,10 +77,9 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
 // Returns the highest evaluation of each run that has ended; a diverged run may have none.
 std::vector<double> best_accuracies(const ComparedVariant& variant) {
   std::vector<double> best;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
+  for (const RunResult* const run : variant.results()) {
     double highest = -1.0;
-    for (const CurvePoint& point : run.result->curve) highest = std::fmax(highest, point.accuracy);
+    for (const CurvePoint& point : run->curve) highest = std::fmax(highest, point.accuracy);
     if (highest >= 0.0) best.push_back(highest);
   }
   return best;
@@ -138,6 +135,14 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
 }
 
 }  // namespace
+
+std::vector<const RunResult*> ComparedVariant::results() const {
+  std::vector<const RunResult*> done;
+  for (const ComparedRun& run : runs) {
+    if (run.is_done()) done.push_back(&*run.result);
+  }
+  return done;
+}
 
 Comparison read_comparison(const fs::path& dir) {
   const fs::path file = dir / "comparison.json";

@@ -25,7 +25,7 @@ struct ComparedRun {
 struct ComparedVariant {
   std::string label;
   int workers = 1;
-  std::vector<ComparedRun> runs;  // one run per seed
+  std::vector<ComparedRun> runs{};  // one run per seed
   // Whether all workers, except backup workers, contribute to each update. This field and the
   // following fields are nullopt, 0 or "" if comparison.json does not have them.
   std::optional<bool> is_synchronous{};
@@ -37,8 +37,9 @@ struct ComparedVariant {
   std::optional<int> threads_per_worker{};
   int servers = 0;
   std::string optimizer{};  // the name of the optimizer
-  // Whether timing decides which gradients an update contains.
-  std::optional<bool> depends_on_timing{};
+
+  // Returns the results of the runs that are done, in the order of seeds.
+  std::vector<const RunResult*> results() const;
 };
 
 // The accuracy of a classifier that always predicts the most frequent class.

@@ -46,9 +46,7 @@ class FactFinder {
   template <typename Take>
   void for_runs(Take take) const {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
-      for (const ComparedRun& run : comparison_.variants[row].runs) {
-        if (run.is_done()) take(*run.result, row);
-      }
+      for (const RunResult* const run : comparison_.variants[row].results()) take(*run, row);
     }
   }
 
@@ -315,10 +313,10 @@ class FactFinder {
   std::string rates_text() const {
     std::map<std::pair<double, int>, std::vector<std::string>> variants;
     for (const ComparedVariant& variant : comparison_.variants) {
-      const auto run = std::ranges::find_if(variant.runs, &ComparedRun::is_done);
-      if (!variant.learning_rate || run == variant.runs.end()) continue;
+      const std::vector<const RunResult*> runs = variant.results();
+      if (!variant.learning_rate || runs.empty()) continue;
       variants[{*variant.learning_rate * variant.learning_rate_factor.value_or(1.0),
-                run->result->warmup_updates}]
+                runs.front()->warmup_updates}]
           .push_back(variant.label);
     }
     std::vector<std::string> rates;

@@ -1,5 +1,4 @@
 // Plots of learning: accuracy and loss of all runs.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +7,6 @@
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/summary.h"
 #include "bench/plots/charts.h"
-#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
@@ -55,7 +53,7 @@ std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
 }
 
 std::optional<NamedPlot> learning_plot(const View& view, const Comparison& comparison) {
-  LineChart chart{.title = view.title, .x = {}, .y = {}, .curves = curves_of(view, comparison)};
+  LineChart chart{.title = view.title, .curves = curves_of(view, comparison)};
   const Extent x = extent_of(chart.curves, &Point::x);
   const Extent y = extent_of(chart.curves, &Point::y);
   if (x.low > x.high || y.low > y.high) return std::nullopt;
@@ -83,12 +81,11 @@ std::vector<Point> mean_curve(const ComparedVariant& variant,
                               Point (*position)(const CurvePoint& evaluation)) {
   std::vector<Point> sums;
   double runs = 0.0;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    if (runs++ == 0.0) sums.resize(run.result->curve.size());
-    sums.resize(std::min(sums.size(), run.result->curve.size()));
+  for (const RunResult* const run : variant.results()) {
+    if (runs++ == 0.0) sums.resize(run->curve.size());
+    sums.resize(std::min(sums.size(), run->curve.size()));
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Point point = position(run.result->curve[i]);
+      const Point point = position(run->curve[i]);
       sums[i] = {sums[i].x + point.x, sums[i].y + point.y};
     }
   }

@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <limits>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -139,7 +138,8 @@ std::string map_verdict(const StrategyMap& map) {
     }
     return text + ".";
   };
-  const std::string full = write([&](const AnswerGroup& group) { return listed_or(group.places); });
+  const std::string full =
+      write([&](const AnswerGroup& group) { return listed(group.places, "or"); });
   if (count_words(full) <= kMostVerdictWords) return full;
   return write([](const AnswerGroup& group) { return fmt::format("on {}", group.places.size()); });
 }

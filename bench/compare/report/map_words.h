@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "bench/compare/report/facts.h"
 #include "bench/compare/report/strategy_map.h"

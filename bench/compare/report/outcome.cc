@@ -223,9 +223,7 @@ Outcome outcome_of(std::string cluster, Comparison comparison) {
   Outcome outcome{.cluster = std::move(cluster),
                   .comparison = std::move(comparison),
                   .rows = std::move(rows),
-                  .claims = std::move(claims),
-                  .answer = {},
-                  .cells = {}};
+                  .claims = std::move(claims)};
   outcome.answer = AnswerFinder(outcome).find();
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t row = 0; row < outcome.rows.size(); ++row) {

@@ -2,6 +2,7 @@
 // figures, page and JSON are made from an Outcome. All claims come from claims.h.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ struct TimeRatio {
   double value = 1.0;
   double low = 1.0;
   double high = 1.0;
+
+  bool has_interval() const noexcept { return std::isfinite(low) && std::isfinite(high); }
 };
 
 struct Answer {
@@ -92,8 +95,8 @@ struct Outcome {
   Comparison comparison;
   Rows rows;
   Claims claims;
-  Answer answer;
-  std::vector<RowOutcome> cells;  // one for each row
+  Answer answer{};
+  std::vector<RowOutcome> cells{};  // one for each row
   std::optional<std::size_t> soonest{};
 };
 

@@ -20,10 +20,7 @@ namespace {
 
 // Winners are blue and the rest grey; where nothing is shown no row has a colour.
 std::string_view colour_of(const Outcome& outcome, std::size_t row) {
-  const AnswerForm form = outcome.answer.form;
-  const bool has_answer =
-      form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed;
-  if (!has_answer) return colour::kInk;
+  if (!outcome.answer.has_winners()) return colour::kInk;
   const RowState state = outcome.cells[row].state;
   return state == RowState::kWinner || state == RowState::kTie ? colour::kAnswer : colour::kRest;
 }
@@ -220,11 +217,9 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
   const auto rows = static_cast<double>(outcome.rows.size());
   LineChart chart{
       .title = "Accuracy while training",
-      .x = {},
       .y = accuracy_axis(fmt::format("{} accuracy, %, best of each kind",
                                      capitalised(std::string(comparison.watched_split()))),
                          target - kShownPoints),
-      .curves = {},
       .level = Level{target, "target " + target_text(comparison)},
       .height = is_narrow ? 178.0 : std::max(250.0, 68.0 + 60.0 * rows),
       .is_narrow = is_narrow,

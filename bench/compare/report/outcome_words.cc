@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
-#include <utility>
 
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/text.h"
@@ -18,9 +17,9 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-std::vector<std::string> short_names(const Outcome& outcome, const Indices& rows) {
+std::vector<std::string> short_names(const Rows& rows, const Indices& of) {
   std::vector<std::string> names;
-  for (const std::size_t row : rows) names.push_back(short_name(outcome.rows[row]));
+  for (const std::size_t row : of) names.push_back(short_name(rows[row]));
   return names;
 }
 
@@ -179,17 +178,9 @@ std::size_t count_words(const std::string& text) {
 }
 
 std::string interval_text(TimeRatio ratio) {
-  return std::isfinite(ratio.low) && std::isfinite(ratio.high)
+  return ratio.has_interval()
              ? fmt::format(" ({} to {})", ratio_text(ratio.low), ratio_text(ratio.high))
              : "";
-}
-
-std::string listed_or(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  }
-  return text;
 }
 
 std::string state_text(const RowOutcome& cell) {
@@ -218,7 +209,7 @@ bool are_all_with_workers(const Outcome& outcome) {
 
 std::string winners_text(const Outcome& outcome) {
   const Indices& winners = outcome.answer.winners;
-  if (!are_all_with_workers(outcome)) return listed_or(short_names(outcome, winners));
+  if (!are_all_with_workers(outcome)) return listed(short_names(outcome.rows, winners), "or");
   const int workers = outcome.rows[winners.front()].workers;
   return fmt::format("any {}-worker strategy", count_word(static_cast<std::size_t>(workers)));
 }
@@ -293,10 +284,9 @@ std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows) {
                        losses.is_tested ? "no difference found" : "too few seeds to compare",
                        range);
   }
-  std::vector<std::string> names;
-  for (const std::size_t row : losses.below) names.push_back(short_name(rows[row]));
-  return fmt::format("Accuracy: {} ended {}{} points below {}.", listed(names),
-                     names.size() > 1 || losses.is_of_several ? "up to " : "",
+  return fmt::format("Accuracy: {} ended {}{} points below {}.",
+                     listed(short_names(rows, losses.below)),
+                     losses.below.size() > 1 || losses.is_of_several ? "up to " : "",
                      decimal_text(100.0 * losses.largest, 1), short_name(rows[*losses.best]));
 }
 

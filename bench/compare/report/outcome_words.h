@@ -15,8 +15,6 @@ inline constexpr std::size_t kMostVerdictWords = 30;
 std::size_t count_words(const std::string& text);
 
 std::string interval_text(TimeRatio ratio);  // " (1.2 to 1.9)"; "" if the interval is infinite
-// Returns the names as "a, b or c".
-std::string listed_or(const std::vector<std::string>& names);
 // Returns the text that a table shows in place of the time to the target for a row without this
 // time: "2 of 5" (runs that reached the target), "busy", "failed" or "pending".
 std::string state_text(const RowOutcome& cell);

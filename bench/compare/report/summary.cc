@@ -24,9 +24,7 @@ std::optional<Sample> sample_of(std::vector<double> values) {
 template <typename Quantity>
 std::optional<Sample> over_runs(const ComparedVariant& variant, Quantity quantity) {
   std::vector<double> values;
-  for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) values.push_back(quantity(*run.result));
-  }
+  for (const RunResult* const run : variant.results()) values.push_back(quantity(*run));
   return sample_of(std::move(values));
 }
 
@@ -49,21 +47,20 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
 // Returns each distinct note once; a note that not all runs have is preceded by their seeds.
 std::vector<std::string> merged_notes(const ComparedVariant& variant) {
   std::vector<std::string> texts;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const std::string& note : run.result->notes) {
+  const std::vector<const RunResult*> runs = variant.results();
+  for (const RunResult* const run : runs) {
+    for (const std::string& note : run->notes) {
       if (std::ranges::find(texts, note) == texts.end()) texts.push_back(note);
     }
   }
   for (std::string& text : texts) {
     std::string seeds;
     bool is_on_all = true;
-    for (const ComparedRun& run : variant.runs) {
-      if (!run.is_done()) continue;
-      if (std::ranges::find(run.result->notes, text) == run.result->notes.end()) {
+    for (const RunResult* const run : runs) {
+      if (std::ranges::find(run->notes, text) == run->notes.end()) {
         is_on_all = false;
       } else {
-        seeds += fmt::format("{}{}", seeds.empty() ? "" : ", ", run.result->seed);
+        seeds += fmt::format("{}{}", seeds.empty() ? "" : ", ", run->seed);
       }
     }
     if (!is_on_all) text = fmt::format("seed {}: {}", seeds, text);
@@ -73,13 +70,10 @@ std::vector<std::string> merged_notes(const ComparedVariant& variant) {
 
 void add_target(const ComparedVariant& variant, double target, VariantSummary& row) {
   std::vector<double> samples;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    const auto point = time_to_target(*run.result, target);
+  for (const RunResult* const run : variant.results()) {
+    const auto point = time_to_target(*run, target);
     if (!point) {
-      if (!run.result->curve.empty()) {
-        row.missed_seconds.push_back(run.result->curve.back().seconds);
-      }
+      if (!run->curve.empty()) row.missed_seconds.push_back(run->curve.back().seconds);
       continue;
     }
     row.reached_seconds.push_back(point->seconds);
@@ -94,17 +88,14 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
 
 // Runs without servers have no histograms of staleness.
 bool has_staleness(const ComparedVariant& variant) {
-  return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
-    return run.is_done() && !run.result->summary.staleness.empty();
-  });
+  return std::ranges::any_of(variant.results(),
+                             [](const auto* run) { return !run->summary.staleness.empty(); });
 }
 
 // If comparison.json has no is_synchronous, a variant with stale gradients is asynchronous.
 bool is_synchronous(const ComparedVariant& variant) {
-  const auto is_stale = [](const ComparedRun& run) {
-    return run.is_done() && run.result->summary.staleness_max > 0;
-  };
-  return variant.is_synchronous.value_or(!std::ranges::any_of(variant.runs, is_stale));
+  const auto is_stale = [](const auto* run) { return run->summary.staleness_max > 0; };
+  return variant.is_synchronous.value_or(std::ranges::none_of(variant.results(), is_stale));
 }
 
 Kind kind_of(const ComparedVariant& variant) {
@@ -118,11 +109,11 @@ std::optional<double> dropped_gradients(const ComparedVariant& variant) {
   if (variant.label.find("+backup") == std::string::npos) return std::nullopt;
   std::int64_t computed = 0;  // samples, as all workers of a variant have equal batches
   std::int64_t used = 0;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done() || std::ssize(run.result->times) != variant.workers) continue;
-    if (std::ranges::find(run.result->faults, "--kill") != run.result->faults.end()) continue;
-    used += run.result->summary.samples;
-    for (const WorkerMetrics& worker : run.result->times) computed += worker.samples;
+  for (const RunResult* const run : variant.results()) {
+    if (std::ssize(run->times) != variant.workers) continue;
+    if (std::ranges::find(run->faults, "--kill") != run->faults.end()) continue;
+    used += run->summary.samples;
+    for (const WorkerMetrics& worker : run->times) computed += worker.samples;
   }
   if (used == 0 || computed < used) return std::nullopt;
   return 1.0 - static_cast<double>(used) / static_cast<double>(computed);
@@ -139,9 +130,9 @@ bool is_still_learning(const ComparedVariant& variant) {
   constexpr std::size_t kFewest = 5;  // evaluations
   constexpr double kRise = 0.005;
   std::vector<double> rises;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done() || run.result->curve.size() < kFewest) continue;
-    const std::vector<CurvePoint>& curve = run.result->curve;
+  for (const RunResult* const run : variant.results()) {
+    const std::vector<CurvePoint>& curve = run->curve;
+    if (curve.size() < kFewest) continue;
     const std::size_t fifth = curve.size() / 5;
     const std::size_t middle = curve.size() - fifth;
     rises.push_back(mean_accuracy(curve, middle, curve.size()) -
@@ -155,30 +146,29 @@ bool is_still_learning(const ComparedVariant& variant) {
 VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comparison) {
   VariantSummary row;
   row.name = variant.label;
-  row.label = variant.label;
   row.workers = variant.workers;
   row.kind = kind_of(variant);
   row.is_distributed = variant.is_distributed;
   count_runs(variant, row);
   row.notes = merged_notes(variant);
-  const auto number = [](std::int64_t count) { return static_cast<double>(count); };
+  const auto of_summaries = [&](auto Summary::*quantity) {
+    return over_runs(
+        variant, [&](const RunResult& run) { return static_cast<double>(run.summary.*quantity); });
+  };
   const std::string_view split = comparison.watched_split();
   row.accuracy =
       over_runs(variant, [&](const RunResult& run) { return final_accuracy(run, split); });
-  row.seconds = over_runs(variant, [](const RunResult& run) { return run.summary.seconds; });
-  row.samples_per_second =
-      over_runs(variant, [](const RunResult& run) { return run.summary.samples_per_second; });
-  row.updates = over_runs(variant, [&](const RunResult& run) { return number(run.summary.steps); });
-  row.samples =
-      over_runs(variant, [&](const RunResult& run) { return number(run.summary.samples); });
+  row.seconds = of_summaries(&Summary::seconds);
+  row.samples_per_second = of_summaries(&Summary::samples_per_second);
+  row.updates = of_summaries(&Summary::steps);
+  row.samples = of_summaries(&Summary::samples);
   row.dropped_gradients = dropped_gradients(variant);
   row.is_still_learning = is_still_learning(variant);
-  for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) row.weights.push_back(run.result->summary.weights_hash);
+  for (const RunResult* const run : variant.results()) {
+    row.weights.push_back(run->summary.weights_hash);
   }
   if (!is_synchronous(variant) && has_staleness(variant)) {
-    row.staleness =
-        over_runs(variant, [](const RunResult& run) { return run.summary.staleness_mean; });
+    row.staleness = of_summaries(&Summary::staleness_mean);
   }
   if (comparison.target_accuracy) add_target(variant, *comparison.target_accuracy, row);
   return row;

@@ -43,7 +43,6 @@ enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 // no run succeeded.
 struct VariantSummary {
   std::string name;  // the label; with the number of workers if rows share the label
-  std::string label;
   int workers = 1;
   Kind kind = Kind::kOneWorker;
   std::optional<bool> is_distributed;

@@ -63,10 +63,8 @@ std::string shown_text(bool is_claimed) { return is_claimed ? "yes" : "no"; }
 
 Table answer_table(const Outcome& outcome) {
   Table table;
-  table.heads = {{"", "", false},
-                 {"s to " + target_text(outcome.comparison), "", false},
-                 {"times the best", "", false},
-                 {"accuracy, %", "", false}};
+  table.heads = {
+      {""}, {"s to " + target_text(outcome.comparison)}, {"times the best"}, {"accuracy, %"}};
   for (const std::size_t row : sorted_rows(outcome)) {
     const VariantSummary& summary = outcome.rows[row];
     if (summary.same_as) continue;
@@ -84,10 +82,14 @@ Table answer_table(const Outcome& outcome) {
 Table results_table(const Outcome& outcome) {
   const std::string target = "to " + target_text(outcome.comparison);
   Table table;
-  table.heads = {{"variant", "", false},       {"workers", "x replicas", true},
-                 {"updates", "x batch", true}, {"accuracy", "final, %", false},
-                 {target, "mean, s", false},   {"samples", target, true},
-                 {"samples/s", "mean", false}, {"staleness", "mean", true}};
+  table.heads = {{"variant"},
+                 {"workers", "x replicas", true},
+                 {"updates", "x batch", true},
+                 {"accuracy", "final, %"},
+                 {target, "mean, s"},
+                 {"samples", target, true},
+                 {"samples/s", "mean"},
+                 {"staleness", "mean", true}};
   const auto whole = [](double value) { return decimal_text(value, 0); };
   const auto points = [](double share) { return decimal_text(100.0 * share, 2); };
   const auto plain = [](double value) { return decimal_text(value, 2); };
@@ -115,12 +117,11 @@ Table results_table(const Outcome& outcome) {
 
 Table tests_table(const Outcome& outcome) {
   Table table;
-  table.heads = {{"variants", "", false}, {"difference", "", false}, {"interval", "", false},
-                 {"p", "adjusted", true}, {"level", "", true},       {"shown", "", false}};
+  table.heads = {{"variants"},        {"difference"}, {"interval"}, {"p", "adjusted", true},
+                 {"level", "", true}, {"shown"}};
   const auto add = [&](std::size_t a, std::size_t b, std::vector<std::string> cells) {
     table.rows.push_back({.name = named(outcome.rows[a]) + " and " + named(outcome.rows[b]),
-                          .cells = std::move(cells),
-                          .notes = {}});
+                          .cells = std::move(cells)});
   };
   const auto level_text = [](double level) { return level > 0.0 ? percent_text(level) : "-"; };
   for (const Measure measure : {Measure::kTime, Measure::kAccuracy}) {

@@ -17,8 +17,7 @@ namespace {
 
 // Plots samples per second as bars.
 BarChart throughput_bars(const Rows& rows) {
-  BarChart chart{
-      .title = "Throughput", .axis_title = "Throughput (samples/s)", .rows = {}, .legend = {}};
+  BarChart chart{.title = "Throughput", .axis_title = "Throughput (samples/s)"};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].samples_per_second) continue;
     const Sample& speed = *rows[i].samples_per_second;
@@ -54,18 +53,15 @@ std::array<double, kParts> shares_of(const WorkerMetrics& times) {
 // Returns the metrics of each worker of every finished run.
 std::vector<WorkerMetrics> workers_of(const ComparedVariant& variant) {
   std::vector<WorkerMetrics> workers;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const WorkerMetrics& times : run.result->times) workers.push_back(times);
+  for (const RunResult* const run : variant.results()) {
+    workers.insert(workers.end(), run->times.begin(), run->times.end());
   }
   return workers;
 }
 
 BarChart parts_chart(const Comparison& comparison) {
   BarChart chart{.title = "Where the workers' time went",
-                 .axis_title = "Share of a worker's time in steps, mean of the workers (%)",
-                 .rows = {},
-                 .legend = {}};
+                 .axis_title = "Share of a worker's time in steps, mean of the workers (%)"};
   for (std::size_t part = 0; part < kParts; ++part) {
     chart.legend.push_back({kPartFills[part], std::string(kPartNames[part])});
   }
@@ -76,7 +72,7 @@ BarChart parts_chart(const Comparison& comparison) {
       return !std::isfinite(times.seconds) || times.seconds <= 0.0;
     });
     if (workers.empty()) continue;
-    BarRow row{.label = rows[i].name, .segments = {}};
+    BarRow row{.label = rows[i].name};
     for (std::size_t part = 0; part < kParts; ++part) {
       double share = 0.0;
       for (const WorkerMetrics& times : workers) share += shares_of(times)[part];
@@ -92,9 +88,8 @@ BarChart parts_chart(const Comparison& comparison) {
 // Returns the staleness of all workers and all runs that are done.
 ps::StalenessHistogram staleness_of(const ComparedVariant& variant) {
   ps::StalenessHistogram all;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const WorkerStaleness& worker : run.result->summary.staleness) all.merge(worker.histogram);
+  for (const RunResult* const run : variant.results()) {
+    for (const WorkerStaleness& worker : run->summary.staleness) all.merge(worker.histogram);
   }
   return all;
 }
@@ -106,7 +101,7 @@ double staleness_percentile(const ps::StalenessHistogram& all, double share) {
 }
 
 LineChart staleness_chart(const Comparison& comparison) {
-  LineChart chart{.title = "Staleness of gradients", .x = {}, .y = {}, .curves = {}};
+  LineChart chart{.title = "Staleness of gradients"};
   double widest = 1.0;
   const Rows rows = summarise(comparison);
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -162,16 +157,16 @@ Pair megabytes_of(const ComparedVariant& variant) {
 // finished runs that have both.
 Pair communication_of(const ComparedVariant& variant) {
   Pair found;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done() || !run.result->predicted_communication_seconds) continue;
+  for (const RunResult* const run : variant.results()) {
+    if (!run->predicted_communication_seconds) continue;
     double seconds = 0.0;
     std::int64_t steps = 0;
-    for (const WorkerMetrics& times : run.result->times) {
+    for (const WorkerMetrics& times : run->times) {
       seconds += times.communication_exposed_seconds;
       steps += times.steps;
     }
     if (steps == 0 || !std::isfinite(seconds)) continue;
-    found.add(1e3 * *run.result->predicted_communication_seconds,
+    found.add(1e3 * *run->predicted_communication_seconds,
               1e3 * seconds / static_cast<double>(steps));
   }
   return found;
@@ -225,14 +220,12 @@ std::vector<NamedPlot> communication_plots(const Comparison& comparison) {
   add_plot(plots, "bytes",
            with_pairs({.title = "Bytes per worker",
                        .axis_title = "Megabytes (10⁶ bytes) of a run, mean of workers and seeds",
-                       .rows = {},
                        .legend = {{colour::kBlue, "sent"}, {colour::kOrange, "received"}}},
                       comparison, megabytes_of),
            "Variants that did not count bytes are left out.");
   add_plot(plots, "communication",
            with_pairs({.title = "Communication of a step: predicted and measured",
                        .axis_title = "Communication time per step (ms)",
-                       .rows = {},
                        .legend = {{colour::kGrey, "predicted from the link"},
                                   {colour::kRed, "measured: wait time of a worker"}}},
                       comparison, communication_of),
