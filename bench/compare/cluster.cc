@@ -11,7 +11,6 @@
 #include "bench/compare/variant.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
-#include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {
@@ -36,24 +35,15 @@ constexpr std::array kNamedClusters = {
     NamedCluster{"slow-worker", "one worker 4x slower", "constant", "4x", kLinkRate, kLinkDelay},
     NamedCluster{"slow-link", "1 Gbit/s links", "constant", "", "1gbit", "100us"}};
 
-std::string step_time(std::string_view kind, double milliseconds) {
-  return fmt::format("{}:{}", kind, exact_text(milliseconds));
-}
-
-Cluster named_cluster(const NamedCluster& row, int workers, double step_milliseconds) {
-  Cluster cluster{.name = std::string(row.name)};
-  ClusterFlags flags{.service_time = step_time(row.service_time, step_milliseconds),
-                     .slow = {},
-                     .pauses = {},
-                     .kills = {},
-                     .joins = {},
-                     .link_delay = std::string(row.link_delay),
-                     .link_rate = std::string(row.link_rate)};
+ClusterFlags flags_of(const NamedCluster& row, int workers, double step_milliseconds) {
+  ClusterFlags flags{
+      .service_time = fmt::format("{}:{}", row.service_time, exact_text(step_milliseconds)),
+      .link_delay = std::string(row.link_delay),
+      .link_rate = std::string(row.link_rate)};
   if (!row.slow_worker.empty()) {
     flags.slow.push_back(slow_worker(std::string(row.slow_worker), workers));
   }
-  add_flags(cluster, flags);
-  return cluster;
+  return flags;
 }
 
 // Splits the text in braces at each comma that begins a flag: values have commas, too.
@@ -85,16 +75,10 @@ std::vector<std::pair<std::string, std::string>> split_flags(const std::string& 
   return flags;
 }
 
-Cluster own_cluster(const std::string& word, int workers, double step_milliseconds) {
+// Returns the flags in the braces of `word`, and those of equal workers for the rest.
+ClusterFlags own_flags(const std::string& word, int workers, double step_milliseconds) {
+  ClusterFlags flags = flags_of(kNamedClusters.front(), workers, step_milliseconds);
   const std::size_t brace = word.find('{');
-  Cluster cluster{.name = word.substr(0, brace)};
-  ClusterFlags flags{.service_time = step_time("constant", step_milliseconds),
-                     .slow = {},
-                     .pauses = {},
-                     .kills = {},
-                     .joins = {},
-                     .link_delay = kLinkDelay,
-                     .link_rate = kLinkRate};
   const std::string inside = word.substr(brace + 1, word.size() - brace - 2);
   for (const auto& [flag, value] : split_flags(inside, word)) {
     if (flag == "service-time") flags.service_time = value;
@@ -106,8 +90,7 @@ Cluster own_cluster(const std::string& word, int workers, double step_millisecon
     if (flag == "link-delay") flags.link_delay = value;
     if (flag == "link-rate") flags.link_rate = value;
   }
-  add_flags(cluster, flags);
-  return cluster;
+  return flags;
 }
 
 // A cluster's name is also the name of its folder.
@@ -130,6 +113,11 @@ Cluster parse_cluster(const std::string& word, int workers, double step_millisec
   };
   const std::size_t brace = word.find('{');
   const std::string name = word.substr(0, brace);
+  const auto with = [&](const ClusterFlags& flags) {
+    Cluster cluster{.name = name};
+    add_flags(cluster, flags);
+    return cluster;
+  };
   const auto row = std::ranges::find(kNamedClusters, std::string_view(name), &NamedCluster::name);
   if (brace == std::string::npos) {
     if (row == kNamedClusters.end()) {
@@ -138,7 +126,7 @@ Cluster parse_cluster(const std::string& word, int workers, double step_millisec
                       "'mine{{slow-worker=4x,link-rate=1gbit}}'",
                       names_of_clusters()));
     }
-    return named_cluster(*row, workers, step_milliseconds);
+    return with(flags_of(*row, workers, step_milliseconds));
   }
   if (!word.ends_with('}') || word.size() == brace + 2) {
     refuse("expected flags in braces, as in 'mine{slow-worker=4x,link-rate=1gbit}'");
@@ -147,7 +135,7 @@ Cluster parse_cluster(const std::string& word, int workers, double step_millisec
   if (!is_cluster_name(name)) {
     refuse("expected a name of up to 40 letters, digits, - and _ in front of the brace");
   }
-  return own_cluster(word, workers, step_milliseconds);
+  return with(own_flags(word, workers, step_milliseconds));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/harness/fault_injection.h"
@@ -19,13 +18,13 @@ struct Cluster {
 
 // The values of the flags of compare that describe a cluster.
 struct ClusterFlags {
-  std::string service_time;
-  std::vector<std::string> slow;
-  std::vector<std::string> pauses;
-  std::vector<std::string> kills;
-  std::vector<std::string> joins;
-  std::string link_delay;
-  std::string link_rate;
+  std::string service_time{};
+  std::vector<std::string> slow{};
+  std::vector<std::string> pauses{};
+  std::vector<std::string> kills{};
+  std::vector<std::string> joins{};
+  std::string link_delay{};
+  std::string link_rate{};
 };
 
 // Adds the faults of these flags to the cluster. A service time replaces the service time that the

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <optional>
-#include <string_view>
 
 #include "bench/compare/train_flags.h"
 #include "deploy/cli/flag.h"
