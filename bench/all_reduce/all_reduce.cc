@@ -76,11 +76,7 @@ std::string congestion_control() {
 }
 
 std::vector<Contestant> start(const AllReduceSides& sides) {
-  std::vector<Contestant> contestants;
-  for (const ContestSide& side : sides.sides) {
-    contestants.emplace_back(side);
-    std::cout << side.name << ": " << contestants.back().description() << '\n';
-  }
+  std::vector<Contestant> contestants = start_contest(sides.sides, std::cout);
   for (const std::string& line : sides.absent) std::cout << "without " << line << '\n';
   std::cout << "TCP congestion control of the system: " << congestion_control()
             << "; ours uses reno\n"

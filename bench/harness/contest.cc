@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <utility>
 
@@ -88,6 +89,15 @@ double Contestant::percentile_seconds(double share, const Rounds& rounds) const 
     all.insert(all.end(), seconds_.at(round).begin(), seconds_.at(round).end());
   }
   return percentile(all, share);
+}
+
+std::vector<Contestant> start_contest(std::vector<ContestSide> sides, std::ostream& out) {
+  std::vector<Contestant> contestants;
+  for (ContestSide& side : sides) {
+    const Contestant& one = contestants.emplace_back(std::move(side));
+    out << one.side().name << ": " << one.description() << '\n';
+  }
+  return contestants;
 }
 
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -69,6 +70,10 @@ class Contestant {
   // all workers.
   std::vector<std::vector<double>> seconds_;
 };
+
+// Starts the processes of all sides and prints the name and the description of each. Throws what
+// the constructor of Peer throws.
+std::vector<Contestant> start_contest(std::vector<ContestSide> sides, std::ostream& out);
 
 // Measures all contestants in turns at one data size. Rounds::sides[s] belongs to contestants[s].
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,

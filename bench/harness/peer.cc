@@ -1,5 +1,7 @@
 #include "bench/harness/peer.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -45,12 +47,6 @@ struct SpawnOptions {
   posix_spawn_file_actions_t actions{};
   posix_spawnattr_t attributes{};
 };
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  std::ostringstream text;
-  text << static_cast<double>(time.count()) / 1000.0 << " s";
-  return text.str();
-}
 
 // Parses a peer's answer, an object that has a text "event". Throws PeerError for anything else.
 json parse_answer(const std::string& line, const std::string& peer) {
@@ -99,11 +95,7 @@ void Peer::await_end() noexcept {
   }
 }
 
-std::string Peer::name() const {
-  std::string text;
-  for (const std::string& word : options_.command) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
+std::string Peer::name() const { return fmt::format("{}", fmt::join(options_.command, " ")); }
 
 void Peer::start() {
   int ends[2];
@@ -195,7 +187,8 @@ std::string Peer::receive_line(std::chrono::milliseconds timeout, const std::str
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const int ready = left.count() <= 0 ? 0 : ::poll(&readable, 1, static_cast<int>(left.count()));
     if (ready == 0) {
-      throw PeerError("peer '" + name() + "': waited " + seconds_text(timeout) + " for " + awaited);
+      throw PeerError(fmt::format("peer '{}': waited {:g} s for {}", name(),
+                                  static_cast<double>(timeout.count()) / 1000.0, awaited));
     }
     char bytes[4096];
     const ssize_t count = ready < 0 ? -1 : ::recv(socket_.get(), bytes, sizeof(bytes), 0);

@@ -50,33 +50,34 @@ FileDescriptor make_socket(const std::string& name) {
   return socket;
 }
 
+// Repeats a system call that a signal interrupts.
+template <typename Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 // Blocks until the socket is readable. Throws PeerError at the deadline.
 void wait_readable(int descriptor, const Deadline& deadline, const std::string& awaited) {
   pollfd readable{.fd = descriptor, .events = POLLIN, .revents = 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&readable, 1, deadline.remaining_milliseconds());
-  } while (ready < 0 && errno == EINTR);
+  const int ready =
+      uninterrupted([&] { return ::poll(&readable, 1, deadline.remaining_milliseconds()); });
   if (ready <= 0) throw PeerError("waited in vain for " + awaited);
 }
 
 // Receives a text; an empty one when the other end has closed the socket.
 std::string receive_text(int socket) {
   std::string text(RankGroup::kLongestText, '\0');
-  ssize_t count = 0;
-  do {
-    count = ::recv(socket, text.data(), text.size(), 0);
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = uninterrupted([&] { return ::recv(socket, text.data(), text.size(), 0); });
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return text;
 }
 
 void send_text(int socket, const std::string& text, int rank) {
   check(!text.empty() && text.size() <= RankGroup::kLongestText, "a text of this length");
-  ssize_t count = 0;
-  do {
-    count = ::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count =
+      uninterrupted([&] { return ::send(socket, text.data(), text.size(), MSG_NOSIGNAL); });
   if (count < 0) throw PeerError(describe_errno("send to", rank_name(rank), errno));
 }
 

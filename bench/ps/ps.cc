@@ -1,16 +1,15 @@
 #include "bench/ps/ps.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/all_reduce/all_reduce.h"
 #include "bench/harness/bench_commands.h"
-#include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/ps/peers/zeromq_peer.h"
 #include "bench/ps/ps_side.h"
@@ -25,9 +24,7 @@ using nlohmann::json;
 void require_one_of(const std::string& flag, const std::string& found,
                     const std::vector<std::string>& known) {
   if (std::ranges::find(known, found) != known.end()) return;
-  std::string names;
-  for (const std::string& name : known) names.append(names.empty() ? "" : ", ").append(name);
-  throw UsageError(std::string(flag).append(" ").append(found).append(": choose from ") + names);
+  throw UsageError(fmt::format("{} {}: choose from {}", flag, found, fmt::join(known, ", ")));
 }
 
 std::vector<Contestant> start(const PsOptions& options) {
@@ -41,12 +38,7 @@ std::vector<Contestant> start(const PsOptions& options) {
       std::cout << "without " << error.what() << "\n";
     }
   }
-  std::vector<Contestant> contestants;
-  for (ContestSide& side : sides) {
-    contestants.emplace_back(std::move(side));
-    const Contestant& one = contestants.back();
-    std::cout << one.side().name << ": " << one.description() << "\n";
-  }
+  std::vector<Contestant> contestants = start_contest(std::move(sides), std::cout);
   std::cout << std::endl;
   return contestants;
 }

@@ -12,6 +12,7 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
+#include "bench/harness/peer.h"
 #include "bench/harness/rank_group.h"
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
@@ -173,19 +174,10 @@ void run_ps_rank(int rank, const PsJobOptions& job) {
 }  // namespace
 
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job) {
-  return {std::string(kPsRank),
-          "--workers",
-          std::to_string(job.workers),
-          "--servers",
-          std::to_string(job.servers),
-          "--transport",
-          job.tcp ? "tcp" : "shm",
-          "--optimizer",
-          job.optimizer,
-          "--compress",
-          job.compression,
-          "--consistency",
-          job.consistency};
+  return split_command(fmt::format(
+      "{} --workers {} --servers {} --transport {} --optimizer {} --compress {} --consistency {}",
+      kPsRank, job.workers, job.servers, job.tcp ? "tcp" : "shm", job.optimizer, job.compression,
+      job.consistency));
 }
 
 Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {

@@ -8,6 +8,7 @@
 
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/local_cluster.h"
+#include "bench/scaling/scaling_sides.h"
 #include "bench/step/workload.h"
 #include "bench/step/workload_data.h"
 #include "models/base/errors.h"
@@ -28,17 +29,13 @@ int parse_steps(const std::string& command) {
 
 // Trains the steps of a command on every rank and returns rank 0's answer.
 nlohmann::json train(RankGroup& group, WorkloadTraining& training, int steps) {
-  const CommunicationTimes before = training.communication();
-  const std::vector<double> mine = training.run(steps);
-  std::ranges::copy(mine, group.row(group.rank()).begin());
+  const ScalingTurn turn = train_turn(training, steps);
+  std::ranges::copy(turn.steps, group.row(group.rank()).begin());
   const std::vector<double> seconds =
-      slowest_of_ranks(group, mine.size(), Deadline::after(std::chrono::seconds(120)));
-  const CommunicationTimes after = training.communication();
-  const double num_steps = steps + 1;  // run() adds one untimed step
-  return {
-      {"seconds", seconds},
-      {"exposed_seconds", (after.exposed_seconds - before.exposed_seconds) / num_steps},
-      {"communication_seconds", (after.under_way_seconds - before.under_way_seconds) / num_steps}};
+      slowest_of_ranks(group, turn.steps.size(), Deadline::after(std::chrono::seconds(120)));
+  return {{"seconds", seconds},
+          {"exposed_seconds", turn.exposed_seconds},
+          {"communication_seconds", turn.communication_seconds}};
 }
 
 // Rank 0 is started by run_scaling and starts the other ranks.
@@ -55,18 +52,9 @@ struct ScalingRankOptions {
 void run_scaling_rank(const ScalingRankOptions& options) {
   Workload workload = with_data(find_workload(options.model), options.data);
   if (options.batch_size > 0) workload.batch_size = options.batch_size;
-  std::vector<std::string> words = {"scaling-rank",
-                                    "--ranks",
-                                    std::to_string(options.ranks),
-                                    "--model",
-                                    options.model,
-                                    "--batch-size",
-                                    std::to_string(workload.batch_size),
-                                    "--lanes",
-                                    std::to_string(options.lanes)};
-  const std::vector<std::string> data_words = words_of(options.data);
-  words.insert(words.end(), data_words.begin(), data_words.end());
-  const auto group = make_rank_group(options.rank, options.ranks, words);
+  const auto group =
+      make_rank_group(options.rank, options.ranks,
+                      scaling_rank_words(workload, options.data, options.ranks, options.lanes));
   const auto membership = join_local_cluster(*group);
   {
     WorkloadTraining training(

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -24,14 +23,7 @@ class InProcess final : public ScalingSide {
   InProcess(const Workload& workload, const TrainingOptions& options)
       : training_(workload, options) {}
 
-  ScalingTurn run(int steps) override {
-    const CommunicationTimes before = training_.communication();
-    const std::vector<double> seconds = training_.run(steps);
-    const CommunicationTimes after = training_.communication();
-    const double num_steps = steps + 1;  // run() adds one untimed step
-    return {median(seconds), (after.exposed_seconds - before.exposed_seconds) / num_steps,
-            (after.under_way_seconds - before.under_way_seconds) / num_steps, 0.0, 0.0};
-  }
+  ScalingTurn run(int steps) override { return train_turn(training_, steps); }
   std::vector<pid_t> pids() const override { return {}; }  // none: this process's CPU time counts
   std::string description() const override { return training_.description(); }
 
@@ -47,8 +39,9 @@ class OtherProcesses final : public ScalingSide {
   ScalingTurn run(int steps) override {
     const PeerAnswer answer = peer_.ask("run " + std::to_string(steps), steps);
     const json fields = json::parse(answer.text);
-    return {median(answer.seconds), fields.value("exposed_seconds", 0.0),
-            fields.value("communication_seconds", 0.0), 0.0, 0.0};
+    return {.step_seconds = median(answer.seconds),
+            .exposed_seconds = fields.value("exposed_seconds", 0.0),
+            .communication_seconds = fields.value("communication_seconds", 0.0)};
   }
   std::vector<pid_t> pids() const override {
     std::vector<pid_t> pids = {peer_.pid()};
@@ -90,18 +83,8 @@ std::unique_ptr<ScalingSide> make_side(const ScalingOptions& options, const std:
         batch, replicas, workload.data_flag, workload.data->train->size()));
   }
   if (strategy == kMultiWorkerMirrored) {
-    std::vector<std::string> command = {own_program().string(),
-                                        "scaling-rank",
-                                        "--ranks",
-                                        std::to_string(replicas),
-                                        "--model",
-                                        workload.model,
-                                        "--batch-size",
-                                        std::to_string(workload.batch_size),
-                                        "--lanes",
-                                        std::to_string(lanes)};
-    const std::vector<std::string> data_words = words_of(options.data);
-    command.insert(command.end(), data_words.begin(), data_words.end());
+    std::vector<std::string> command = scaling_rank_words(workload, options.data, replicas, lanes);
+    command.insert(command.begin(), own_program().string());
     return std::make_unique<OtherProcesses>(std::move(command));
   }
   return std::make_unique<InProcess>(
@@ -133,6 +116,35 @@ ScalingTurn take_turn(ScalingSide& side, int steps) {
 }
 
 }  // namespace
+
+ScalingTurn train_turn(WorkloadTraining& training, int steps) {
+  const CommunicationTimes before = training.communication();
+  std::vector<double> seconds = training.run(steps);
+  const CommunicationTimes after = training.communication();
+  const double num_steps = steps + 1;  // run() adds one untimed step
+  const double middle = median(seconds);
+  return {
+      .steps = std::move(seconds),
+      .step_seconds = middle,
+      .exposed_seconds = (after.exposed_seconds - before.exposed_seconds) / num_steps,
+      .communication_seconds = (after.under_way_seconds - before.under_way_seconds) / num_steps};
+}
+
+std::vector<std::string> scaling_rank_words(const Workload& workload, const WorkloadData& data,
+                                            int ranks, int lanes) {
+  std::vector<std::string> words = {"scaling-rank",
+                                    "--ranks",
+                                    std::to_string(ranks),
+                                    "--model",
+                                    workload.model,
+                                    "--lanes",
+                                    std::to_string(lanes),
+                                    "--batch-size",
+                                    std::to_string(workload.batch_size)};
+  const std::vector<std::string> of_data = words_of(data);
+  words.insert(words.end(), of_data.begin(), of_data.end());
+  return words;
+}
 
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations) {

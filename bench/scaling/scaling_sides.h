@@ -17,6 +17,7 @@ namespace syncopate::bench {
 // The times of one turn of a side.
 struct ScalingTurn {
   // Times of one training step in the turn.
+  std::vector<double> steps{};         // seconds of each; empty for a turn of other processes
   double step_seconds = 0.0;           // median of the turn's steps
   double exposed_seconds = 0.0;        // mean time that replicas waited for sums
   double communication_seconds = 0.0;  // mean time with a sum in progress
@@ -24,6 +25,14 @@ struct ScalingTurn {
   double wall_seconds = 0.0;
   double cpu_seconds = 0.0;  // of all processes of the side together
 };
+
+// Trains some steps and returns the times of one step, and the seconds of all.
+ScalingTurn train_turn(WorkloadTraining& training, int steps);
+
+// Returns the hidden command that starts one of `ranks` processes of multi-worker-mirrored, without
+// the name of the program.
+std::vector<std::string> scaling_rank_words(const Workload& workload, const WorkloadData& data,
+                                            int ranks, int lanes);
 
 // Trains a network with one number of threads and replicas, for one row of the results. One thread
 // only.
@@ -37,7 +46,7 @@ class ScalingSide {
 
 // A side together with the properties that identify its row in the results.
 struct ScalingEntry {
-  std::string name;  // name of the side, such as "mirrored"
+  std::string name;  // name of the side, such as mirrored
   bool ours = true;
   int replicas = 1;
   int lanes = 1;
