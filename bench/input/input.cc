@@ -1,8 +1,6 @@
 // syncopate-bench input prints how many samples per second the input pipeline alone delivers. For
 // pictures in files it is compared with other programs' pipelines, for other data with the rate at
 // which a network consumes samples. The sides take turns.
-#include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,7 +11,6 @@
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
 #include "bench/input/pictures.h"
-#include "bench/input/pipeline.h"
 #include "bench/step/workload.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
@@ -25,20 +22,6 @@
 namespace syncopate::bench {
 namespace {
 
-struct InputBenchOptions {
-  std::string data = "digits";
-  std::string model = "mnist-cnn";  // The model that consumes the samples.
-  std::filesystem::path cache_dir;
-  ImageOptions image;
-  std::string peer_python;
-  std::string json_file;
-  int rounds = 7;
-  double seconds_per_round = 1.0;
-  bool quick = false;
-  int lanes = 1;
-  InputOptions input;
-};
-
 using nlohmann::json;
 
 void run_input(InputBenchOptions options) {
@@ -49,25 +32,19 @@ void run_input(InputBenchOptions options) {
   }
   options.input.autotune.cpus = usable_cpu_count();  // nothing is computed beside the input
   const bool has_peers = !options.peer_python.empty();
-  if (options.data.starts_with("images:") || (options.data.starts_with("tfds:") && has_peers)) {
+  const std::string& flag = options.data_flag;
+  if (flag.starts_with("images:") || (flag.starts_with("tfds:") && has_peers)) {
     if (options.input.augment != Augment::kNone) {
       throw UsageError(
           "--augment is not measured with --data images:DIR or --peer-python; leave it out");
     }
-    return measure_pictures({.data_flag = options.data,
-                             .data = {.cache_dir = options.cache_dir, .image = options.image},
-                             .input = options.input,
-                             .peer_python = options.peer_python,
-                             .json_file = options.json_file,
-                             .rounds = options.rounds,
-                             .seconds_per_round = options.seconds_per_round});
+    return measure_pictures(options);
   }
   if (has_peers) {
     throw UsageError("--peer-python reads pictures; give --data images:DIR or tfds:DIR with it");
   }
   const Workload workload = find_workload(options.model);
-  const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir, .image = options.image});
+  const DataSplits data = open_dataset(flag, options.data);
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
   WorkloadTraining training(workload, {.lanes = options.lanes});
 
@@ -109,9 +86,9 @@ void run_input(InputBenchOptions options) {
 Command declare_input(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<InputBenchOptions>();
   options->lanes = usable_cpu_count();
-  options->cache_dir = default_cache_dir(environment);
+  options->data.cache_dir = default_cache_dir(environment);
   const auto run = std::make_shared<TrainOptions>();
-  flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
+  flags.add("--data", &options->data_flag, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
   add_flags_of_train(flags, *run, {"--input-threads", "--prefetch"});
@@ -131,8 +108,8 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             "number of rounds; each round measures the input pipeline and what it is compared with "
             "once each",
             {.least = 1, .most = kMostCount});
-  flags.add("--cache-dir", &options->cache_dir, "folder that keeps rendered samples between runs",
-            {.value = "DIR"});
+  flags.add("--cache-dir", &options->data.cache_dir,
+            "folder that keeps rendered samples between runs", {.value = "DIR"});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
@@ -140,9 +117,9 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
     const std::int64_t batch_size = options->input.batch_size;
     options->input = run->input;
     options->input.batch_size = batch_size;
-    options->image = run->image;
-    options->image.cache_dir = flags.has("--cache-dir") ? options->cache_dir : local;
-    tune_encoded(flags, options->data, options->input.autotune);
+    options->data.image = run->image;
+    options->data.image.cache_dir = flags.has("--cache-dir") ? options->data.cache_dir : local;
+    tune_encoded(flags, options->data_flag, options->input.autotune);
     run_input(*options);
   };
 }

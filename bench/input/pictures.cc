@@ -14,7 +14,6 @@
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
 #include "bench/input/decoding.h"
-#include "bench/input/pipeline.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -40,9 +39,11 @@ double decode_for(double seconds, std::size_t files, DecodeAll decode_all) {
 }
 
 // Whether the pictures are in records, which PyTorch does not read.
-bool has_records(const PicturesOptions& options) { return options.data_flag.starts_with("tfds:"); }
+bool has_records(const InputBenchOptions& options) {
+  return options.data_flag.starts_with("tfds:");
+}
 
-json measure_decoding(const PicturesOptions& options, std::int64_t height, std::int64_t width) {
+json measure_decoding(const InputBenchOptions& options, std::int64_t height, std::int64_t width) {
   const DataSplits data = open_dataset(options.data_flag, options.data);
   const std::vector<JpegFile> files = read_jpeg_files(*data.train, kDecodedFiles);
   const auto turn = [&](auto decode_all) {
@@ -81,7 +82,7 @@ json measure_decoding(const PicturesOptions& options, std::int64_t height, std::
 // A peer's pipeline. Its turns have as many batches as take about the time of one of our turns.
 class PeerPipeline {
  public:
-  PeerPipeline(const PicturesOptions& options, const std::string& loader, bool cached)
+  PeerPipeline(const InputBenchOptions& options, const std::string& loader, bool cached)
       : batch_size_(static_cast<double>(options.input.batch_size)), peer_({[&] {
           std::vector<std::string> command = {
               options.peer_python,
@@ -120,7 +121,7 @@ class PeerPipeline {
 
 // Compares the pipeline with the peers, either with pictures that are decoded for each batch, as in
 // the first epoch, or with pictures from a cache, as in later ones.
-json measure_pipeline(const PicturesOptions& options, bool cached) {
+json measure_pipeline(const InputBenchOptions& options, bool cached) {
   DataOptions data_options = options.data;
   if (!cached) data_options.image.cache_dir.clear();
   const DataSplits data = open_dataset(options.data_flag, data_options);
@@ -168,9 +169,21 @@ json measure_pipeline(const PicturesOptions& options, bool cached) {
 
 }  // namespace
 
-void measure_pictures(const PicturesOptions& given) {
+double take_batches(BatchSource& source, double seconds) {
+  std::int64_t samples = 0;
+  double passed = 0.0;
+  source.next();
+  const auto start = SteadyClock::now();
+  while (passed < seconds) {
+    samples += source.next().num_samples;
+    passed = seconds_since(start);
+  }
+  return static_cast<double>(samples) / passed;
+}
+
+void measure_pictures(const InputBenchOptions& given) {
   require_writable(given.json_file);
-  PicturesOptions options = given;
+  InputBenchOptions options = given;
   if (options.data.image.height == 0) {
     options.data.image.height = options.data.image.width = kDefaultImageSize;
   }
