@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <numeric>
 #include <ostream>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -95,21 +95,15 @@ ps::Placement placement_of(const Graph& graph, int servers) {
 }
 
 // Throws UsageError for a cut that no variant has.
-void require_cut_variant(const PlanOptions& options,
-                         const std::vector<std::vector<Variant>>& variants) {
+void require_cut_variant(const PlanOptions& options, const std::vector<Variant>& variants) {
   if (options.cut.empty()) return;
   const std::string cut = fmt::format("--cut {}", fmt::join(options.cut, ","));
   const int stages = static_cast<int>(options.cut.size()) + 1;
-  const auto has_cut = [&](const std::vector<Variant>& of_word) {
-    return std::ranges::any_of(of_word, [&](const Variant& variant) {
-      return variant.has_stages() && variant.workers == stages;
-    });
+  const auto has_cut = [&](const Variant& variant) {
+    return variant.has_stages() && variant.workers == stages;
   };
   if (std::ranges::any_of(variants, has_cut)) return;
-  const auto has_stages = [](const std::vector<Variant>& of_word) {
-    return of_word.front().has_stages();
-  };
-  if (std::ranges::none_of(variants, has_stages)) {
+  if (std::ranges::none_of(variants, &Variant::has_stages)) {
     throw UsageError(cut + ": no pipeline is planned; leave it out, or give --strategies pipeline");
   }
   throw UsageError(fmt::format("{}: gives {} stages, but --workers {}; give --workers {}", cut,
@@ -131,23 +125,23 @@ void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
   }
 }
 
-// Returns the variants of each word of --strategies, one for each number of workers. Throws
+// Returns the variants of each word of --strategies in turn, one for each number of workers. Throws
 // UsageError for a wrong word.
-std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
-                                              const SharedTrainFlags& shared) {
-  std::vector<std::vector<Variant>> variants;
+std::vector<Variant> variants_of(const PlanOptions& options, const SharedTrainFlags& shared) {
+  std::vector<Variant> variants;
   for (const std::string& word : options.strategies) {
-    std::vector<Variant>& of_word = variants.emplace_back();
+    const std::size_t before = variants.size();
     for (const int workers : options.workers) {
       Variant variant = parse_variant(word, workers, options.servers, SharedBy::kPlan);
       // one-device always has one worker.
+      const std::span of_word = std::span(variants).subspan(before);
       if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
       if (variant.has_stages() && !options.cut.empty() && !variant.has_flag("--cut")) {
         variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
       }
       require_predicted(add_flags(shared, variant.flags, variant.label), variant);
       if (options.time_to_target) require_virtual(shared, variant);
-      of_word.push_back(std::move(variant));
+      variants.push_back(std::move(variant));
     }
   }
   require_cut_variant(options, variants);
@@ -191,7 +185,7 @@ class Planner {
     }
     plan_.most_updates_per_second = 1.0 / plan_.server.update_seconds;
     plan_.one_worker_samples_per_second = samples_per_second(one_worker());
-    for (const std::vector<Variant>& variants : variants_) add_rows(variants);
+    for (const Variant& variant : variants_) add_row_or_reason(variant);
     return std::move(plan_);
   }
 
@@ -208,29 +202,23 @@ class Planner {
   // Throws UsageError for a node behind which the network cannot be cut. A network with too few
   // places, or a cut into another number of stages, only leaves a row out.
   void check_cuts() const {
-    for (const std::vector<Variant>& variants : variants_) {
-      for (const Variant& variant : variants) {
-        if (!variant.has_stages()) continue;
-        const std::vector<std::string> cut = cut_of(variant);
-        if (!cut.empty()) (void)cut_behind(graph_, cut);
-      }
+    for (const Variant& variant : variants_) {
+      if (!variant.has_stages()) continue;
+      const std::vector<std::string> cut = cut_of(variant);
+      if (!cut.empty()) (void)cut_behind(graph_, cut);
     }
   }
 
   // Notes what the rows load of --init-from, and which flags change nothing.
   void note_train_flags() {
-    std::vector<Variant> all;
     std::vector<TrainOptions> runs;
-    for (const std::vector<Variant>& variants : variants_) {
-      for (const Variant& variant : variants) {
-        all.push_back(variant);
-        runs.push_back(add_flags(shared_, variant.flags, variant.label).options);
-        runs.back().model = options_.model;
-        runs.back().data = options_.data;
-      }
+    for (const Variant& variant : variants_) {
+      runs.push_back(add_flags(shared_, variant.flags, variant.label).options);
+      runs.back().model = options_.model;
+      runs.back().data = options_.data;
     }
     plan_.notes = describe_initial_weights(runs, data_);
-    const std::string neutral = neutral_flags_note(shared_, all);
+    const std::string neutral = neutral_flags_note(shared_, variants_);
     if (!neutral.empty()) plan_.notes.push_back(neutral);
   }
 
@@ -258,20 +246,18 @@ class Planner {
     return simulate_timing(timing);
   }
 
-  // Adds the rows of one word of --strategies.
-  void add_rows(const std::vector<Variant>& variants) {
-    for (const Variant& variant : variants) {
-      if (variant.backup_workers >= variant.workers) {
-        plan_.left_out.push_back(fmt::format("{} with {}: at least one worker must be waited for",
-                                             variant.label, variant.workers));
-        continue;
-      }
-      try {
-        add_row(variant);
-      } catch (const UsageError& error) {
-        if (!variant.has_stages()) throw;
-        plan_.left_out.emplace_back(error.what());  // the network has too few places to cut
-      }
+  // Adds the row of a variant, or the reason why the plan has none.
+  void add_row_or_reason(const Variant& variant) {
+    if (variant.backup_workers >= variant.workers) {
+      plan_.left_out.push_back(fmt::format("{} with {}: at least one worker must be waited for",
+                                           variant.label, variant.workers));
+      return;
+    }
+    try {
+      add_row(variant);
+    } catch (const UsageError& error) {
+      if (!variant.has_stages()) throw;
+      plan_.left_out.emplace_back(error.what());  // the network has too few places to cut
     }
   }
 
@@ -300,8 +286,8 @@ class Planner {
   }
 
   const PlanOptions& options_;
-  const SharedTrainFlags shared_;                     // the flags of train for all rows
-  const std::vector<std::vector<Variant>> variants_;  // by word of --strategies
+  const SharedTrainFlags shared_;        // the flags of train for all rows
+  const std::vector<Variant> variants_;  // of each word of --strategies in turn
   const DataSplits data_;
   const Graph graph_;
   const ps::Placement placement_;

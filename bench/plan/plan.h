@@ -14,9 +14,9 @@
 #include "bench/harness/fault_injection.h"
 #include "bench/harness/step_calibration.h"
 #include "bench/plan/plan_stages.h"
-#include "bench/plan/server_calibration.h"
 #include "bench/virtual_clock/timing.h"
 #include "models/graph/graph.h"
+#include "ps/shard/placement.h"
 
 namespace syncopate::bench {
 
@@ -82,6 +82,21 @@ struct PredictionCheck {
   Spread measured;  // over several rounds
   double error() const noexcept { return predicted / measured.median - 1.0; }
 };
+
+// The speed at which one thread applies gradients to the shard of a server, without sockets.
+// ps::Shard takes a push of a whole gradient, updates the values with SGD and copies the values for
+// the answer.
+struct ServerCalibration {
+  std::int64_t bytes = 0;       // bytes of a gradient for the server with the most values
+  double update_seconds = 0.0;  // median time of an update
+  int pushes = 0;               // number of timed pushes
+  double bytes_per_second() const noexcept {
+    return update_seconds > 0.0 ? static_cast<double>(bytes) / update_seconds : 0.0;
+  }
+};
+// Measures the update of a server on this machine. `plan` computes the time of servers from this
+// measurement.
+ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement, int servers);
 
 struct Plan {
   Calibration calibration;

@@ -18,7 +18,6 @@
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 #include "models/zoo/zoo.h"
-#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -105,45 +105,43 @@ json json_of(const PlanRow& row) {
 }
 
 void print_measurements(std::ostream& out, const PlanOptions& options, const Plan& plan) {
-  const Calibration& measured = plan.calibration;
-  out << "measured here: a step of " << options.model << " with " << options.batch_size_per_replica
-      << " samples takes " << time_text(measured.step_seconds) << " on one thread (median of "
-      << measured.steps << ", " << time_text(measured.lowest_seconds) << " to "
-      << time_text(measured.highest_seconds) << "); " << plan.parameters << " parameters, "
-      << bytes_text(plan.model_bytes()) << "\n";
-  out << "measured here: a server applies a gradient of " << bytes_text(plan.server.bytes)
-      << " and copies the new values in " << time_text(plan.server.update_seconds)
-      << " on one thread (SGD, median of " << plan.server.pushes << "), "
-      << number_text(plan.server.bytes_per_second() / 1e9) << " GB/s\n";
-  if (plan.check) {
-    out << "prediction for " << kCheckedWorkers
-        << " workers on this machine: " << number_text(plan.check->predicted)
-        << " samples/s, measured "
-        << fmt::format("{} (median of {} rounds, {} to {}; error {:+.1f}%)",
-                       number_text(plan.check->measured.median), kCheckRounds,
-                       number_text(plan.check->measured.min), number_text(plan.check->measured.max),
-                       100.0 * plan.check->error())
-        << ". Two replicas of mirrored in one process: this checks neither links, servers and "
-           "delays nor more workers\n";
+  const Calibration& step = plan.calibration;
+  out << fmt::format(
+      "measured here: a step of {} with {} samples takes {} on one thread (median of {}, {} to "
+      "{}); {} parameters, {}\n",
+      options.model, options.batch_size_per_replica, time_text(step.step_seconds), step.steps,
+      time_text(step.lowest_seconds), time_text(step.highest_seconds), plan.parameters,
+      bytes_text(plan.model_bytes()));
+  out << fmt::format(
+      "measured here: a server applies a gradient of {} and copies the new values in {} on one "
+      "thread (SGD, median of {}), {} GB/s\n",
+      bytes_text(plan.server.bytes), time_text(plan.server.update_seconds), plan.server.pushes,
+      number_text(plan.server.bytes_per_second() / 1e9));
+  if (const auto& check = plan.check) {
+    out << fmt::format(
+        "prediction for {} workers on this machine: {} samples/s, measured {} (median of {} "
+        "rounds, {} to {}; error {:+.1f}%). Two replicas of mirrored in one process: this checks "
+        "neither links, servers and delays nor more workers\n",
+        kCheckedWorkers, number_text(check->predicted), number_text(check->measured.median),
+        kCheckRounds, number_text(check->measured.min), number_text(check->measured.max),
+        100.0 * check->error());
   }
   out << fmt::format("other processes used {:.0f}% of one CPU during the measurements{}\n",
                      100.0 * plan.foreign_share, is_quiet(plan) ? "" : ", NOT QUIET");
-  out << "assumed: a step takes " << time_text(plan.mean_step_seconds)
-      << (options.service_time.empty() ? ", as measured, each time"
-                                       : " on average (" + options.service_time + ")")
-      << "; links of " << link_text(options.link) << "; " << options.servers
-      << (options.servers == 1 ? " parameter server\n" : " parameter servers\n");
-  out << "simulated: one worker trains " << number_text(plan.one_worker_samples_per_second)
-      << " samples/s";
-  if (plan.most_pushes_per_second) {
-    out << "; the servers' links carry at most " << number_text(*plan.most_pushes_per_second)
-        << " pushes/s, "
-        << number_text(*plan.most_pushes_per_second *
-                       static_cast<double>(options.batch_size_per_replica))
-        << " samples/s";
+  out << fmt::format(
+      "assumed: a step takes {}{}; links of {}; {}\n", time_text(plan.mean_step_seconds),
+      options.service_time.empty() ? ", as measured, each time"
+                                   : fmt::format(" on average ({})", options.service_time),
+      link_text(options.link), count_text(options.servers, "parameter server"));
+  out << fmt::format("simulated: one worker trains {} samples/s",
+                     number_text(plan.one_worker_samples_per_second));
+  if (const auto& most = plan.most_pushes_per_second) {
+    out << fmt::format("; the servers' links carry at most {} pushes/s, {} samples/s",
+                       number_text(*most),
+                       number_text(*most * static_cast<double>(options.batch_size_per_replica)));
   }
-  out << "; the servers apply at most " << number_text(plan.most_updates_per_second)
-      << " pushes/s\n\n";
+  out << fmt::format("; the servers apply at most {} pushes/s\n\n",
+                     number_text(plan.most_updates_per_second));
 }
 
 }  // namespace

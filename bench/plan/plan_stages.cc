@@ -8,7 +8,6 @@
 #include <ostream>
 
 #include "bench/harness/report.h"
-#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
@@ -29,10 +28,8 @@ double PlannedPipeline::idle_share_of_equal_stages() const noexcept {
 PlannedPipeline plan_stages(std::span<const Stage> cut, const PipelineLoad& load,
                             std::int64_t samples, int slots, double samples_seconds,
                             double step_seconds) {
-  PlannedPipeline pipeline{.micro_batches = load.micro_batches,
-                           .samples = samples,
-                           .step_seconds = step_seconds,
-                           .stages = {}};
+  PlannedPipeline pipeline{
+      .micro_batches = load.micro_batches, .samples = samples, .step_seconds = step_seconds};
   for (std::size_t s = 0; s < cut.size(); ++s) {
     const double busy = load.work[s] * load.micro_batches * samples_seconds;
     pipeline.stages.push_back(

@@ -26,7 +26,7 @@ struct PlannedPipeline {
   int micro_batches = 1;
   std::int64_t samples = 0;  // samples of a micro-batch
   double step_seconds = 0.0;
-  std::vector<PlannedStage> stages;
+  std::vector<PlannedStage> stages{};
 
   // Returns the idle share that each stage would have if all stages did equal work and messages
   // took no time. Source: Huang et al. 2019, "GPipe", section 2.3.

@@ -1,4 +1,4 @@
-#include "bench/plan/server_calibration.h"
+// Measures how fast the shard of a server applies gradients.
 
 #include <algorithm>
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/harness/measure.h"
+#include "bench/plan/plan.h"
 #include "bench/virtual_clock/outgoing_gradient.h"
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"

@@ -95,8 +95,8 @@ struct VirtualOutcome {
   Evaluation test;
   std::optional<Evaluation> validation{};
   std::string weights_hash;
-  std::vector<WorkerAccount> accounts;     // one account per worker
-  std::vector<WorkerStaleness> staleness;  // by worker; empty for a synchronous job
+  std::vector<WorkerAccount> accounts;       // one account per worker
+  std::vector<WorkerStaleness> staleness{};  // by worker; empty for a synchronous job
 };
 
 // Throws DivergenceError, naming step and learning rate, if a value or slot of the shard is not
