@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <queue>
 #include <utility>
-#include <vector>
 
 namespace syncopate::bench {
 

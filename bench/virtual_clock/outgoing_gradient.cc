@@ -21,10 +21,7 @@ void OutgoingGradient::take(const Tensor& gradients, bool keep) {
     from = kept_;
   }
   for (std::size_t b = 0; b < parts_.size(); ++b) {
-    const Bucket& bucket = placement_.buckets[b];
-    parts_[b] =
-        encoders_[b].encode(from.subspan(static_cast<std::size_t>(bucket.begin),
-                                         static_cast<std::size_t>(bucket.end - bucket.begin)));
+    parts_[b] = encoders_[b].encode(part_of(from, placement_.buckets[b]));
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/tensor/tensor.h"
@@ -34,6 +35,13 @@ class OutgoingGradient {
   std::vector<float> kept_;
   std::vector<ps::EncodedGradient> parts_;  // one encoded part per bucket
 };
+
+// Returns the elements of a bucket of an arena.
+template <typename Value>
+std::span<Value> part_of(std::span<Value> values, const Bucket& range) {
+  return values.subspan(static_cast<std::size_t>(range.begin),
+                        static_cast<std::size_t>(range.end - range.begin));
+}
 
 // Returns, for each server, the bytes of the values that the server sends to a worker.
 std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers,

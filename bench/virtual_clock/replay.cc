@@ -246,10 +246,6 @@ class Replay {
     std::uint64_t sequence = 0;  // number of the push with this gradient
   };
 
-  static std::span<const float> part_of(std::span<const float> values, const Bucket& range) {
-    return values.subspan(static_cast<std::size_t>(range.begin),
-                          static_cast<std::size_t>(range.end - range.begin));
-  }
   const std::vector<ps::OrderEntry>& entries(std::size_t s) const {
     return job_.shards[s].record.entries;
   }
@@ -304,14 +300,11 @@ class Replay {
     Worker& worker = worker_of(entry);
     const auto b =
         static_cast<std::size_t>(job_.shards[s].job_bucket[static_cast<std::size_t>(entry.bucket)]);
-    const Bucket& range = job_.placement.buckets[b];
     ps::Shard& shard = *served_[s]->shard;
     shard.read({.worker = entry.worker,
                 .incarnation = entry.incarnation,
                 .bucket = entry.bucket,
-                .values = std::span(worker.values)
-                              .subspan(static_cast<std::size_t>(range.begin),
-                                       static_cast<std::size_t>(range.end - range.begin))});
+                .values = part_of(std::span(worker.values), job_.placement.buckets[b])});
     events_.clear();
     shard.work(entry.bucket, events_);
     if (shard.view(entry.bucket).version != entry.version_after) {

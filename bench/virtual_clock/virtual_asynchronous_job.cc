@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/train/train_loop.h"
@@ -292,12 +291,6 @@ std::string VirtualAsynchronousJob::describe_standstill() const {
       last_kill_, all - ledger_.batches_trained(), all);
 }
 
-std::span<float> VirtualAsynchronousJob::part_of(VirtualWorker& of, std::size_t bucket) const {
-  const Bucket& range = shard_.buckets()[bucket];
-  return std::span(of.values).subspan(static_cast<std::size_t>(range.begin),
-                                      static_cast<std::size_t>(range.end - range.begin));
-}
-
 void VirtualAsynchronousJob::join(int w) {
   VirtualWorker& of = worker(w);
   if (of.is_alive) return;
@@ -321,7 +314,7 @@ void VirtualAsynchronousJob::join(int w) {
     const bool takes_part = shard_.read({.worker = w,
                                          .incarnation = of.incarnation,
                                          .bucket = static_cast<BucketId>(b),
-                                         .values = part_of(of, b),
+                                         .values = values_of(of, b),
                                          .token = of.incarnation});
     check(takes_part, "a worker that has joined may read");
   }
@@ -360,7 +353,7 @@ void VirtualAsynchronousJob::pushed(int w, int server) {
                                          .version = of.versions[b],
                                          .learning_rate = static_cast<float>(of.learning_rate),
                                          .gradient = of.gradient->part(bucket),
-                                         .values = part_of(of, b),
+                                         .values = values_of(of, b),
                                          .token = of.incarnation});
     check(takes_part, "a running worker may push");
   }

@@ -117,7 +117,9 @@ class VirtualAsynchronousJob {
   void on_shard_event(const ps::ShardEvent& event);
   void send_values(int w, int server);
   void answered(int w);
-  std::span<float> part_of(VirtualWorker& of, std::size_t bucket) const;
+  std::span<float> values_of(VirtualWorker& of, std::size_t bucket) const {
+    return part_of(std::span(of.values), shard_.buckets()[bucket]);
+  }
 
   const VirtualPlan& plan_;
   const std::int64_t batches_per_step_;

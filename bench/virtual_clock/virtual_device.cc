@@ -1,7 +1,6 @@
 #include "bench/virtual_clock/virtual_device.h"
 
 #include <cstring>
-#include <vector>
 
 #include "worker/checkpoint/weights_file.h"
 

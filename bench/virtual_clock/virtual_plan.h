@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "bench/harness/fault_injection.h"
 #include "bench/virtual_clock/event_queue.h"

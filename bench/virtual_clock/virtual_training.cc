@@ -115,8 +115,7 @@ class VirtualSynchronousJob {
                           .test = tested,
                           .validation = test != nullptr ? std::optional(watched) : std::nullopt,
                           .weights_hash = hash,
-                          .accounts = std::move(accounts),
-                          .staleness = {}});
+                          .accounts = std::move(accounts)});
     }
     return outcomes;
   }
