@@ -1,6 +1,5 @@
 #include "bench/step/workload_data.h"
 
-
 #include <memory>
 #include <string>
 #include <utility>

@@ -17,9 +17,9 @@ void print_map(std::ostream& out, const StrategyMap& map);
 
 // Draws the figure of a map: a grid of variants x clusters. The fill of a cell shows the time to
 // the target, divided by the shortest time of the column. A frame shows the result of a test: it
-// marks the winner and the rows that cannot be distinguished from the winner. kWide: for a page that
-// is 1120 units wide, with the sentences below the columns. kNarrow: for a phone that is 358 units
-// wide, without the sentences, which the page shows as a list.
+// marks the winner and the rows that cannot be distinguished from the winner. kWide: for a page
+// that is 1120 units wide, with the sentences below the columns. kNarrow: for a phone that is 358
+// units wide, without the sentences, which the page shows as a list.
 Picture map_figure(const StrategyMap& map, FigureForm form);
 
 // Returns the page of the report, which is HTML and also well-formed XML. command: the comparison's
