@@ -30,7 +30,7 @@ class FlagSet;
 // The options of `syncopate serve`, which runs one parameter server.
 struct ServeOptions {
   ClusterSpec cluster;  // the cluster, with cluster.role kServer and the index of this server
-  // The host name or address to which workers connect. If it is "", workers connect to the host
+  // The host name or address that workers connect to. If it is "", workers connect to the host
   // that the cluster lists for this server or, if the cluster has no list of servers, to this host.
   std::string host;
   int port = 0;     // the port for data; 0 lets the system choose

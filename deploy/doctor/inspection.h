@@ -36,7 +36,7 @@ std::string task_name(const ClusterSpec& spec);
 // Returns the folder if it exists, else its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A file by which other tasks check whether they share the checkpoint folder. The file is created
+// A file that shows other tasks whether they share the checkpoint folder. The file is created
 // in the checkpoint folder or, if this folder does not exist yet, in its nearest existing ancestor.
 // The destructor removes the file.
 class FolderToken {

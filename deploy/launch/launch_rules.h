@@ -57,7 +57,7 @@ struct LaunchRules {
   // it sends SIGKILL.
   std::chrono::milliseconds timeout = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
-  // The folder in which launch finds the kernel's files, proc/... and sys/... Tests pass a folder
+  // The folder where launch finds the kernel's files, proc/... and sys/... Tests pass a folder
   // of their own.
   std::filesystem::path system_root = "/";
 };

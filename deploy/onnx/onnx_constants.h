@@ -22,7 +22,7 @@ struct OnnxConstant {
   // The stored tensor; null if the constant was computed.
   const proto::onnx::TensorProto* stored = nullptr;
   bool is_transposed = false;  // true: the constant is the stored matrix with its axes exchanged
-  // The name of the stored tensor of floats from which the elements come; empty for a Constant node
+  // The name of the stored tensor of floats that has the elements; empty for a Constant node
   // and for constants that are computed from shapes.
   std::string source{};
   // The name of the Constant node of floats from which the elements come; empty if there is none.
@@ -78,7 +78,7 @@ class OnnxConstants {
   // Returns the elements of the constant `name`; nullopt if it is not a constant of integers, or if
   // an element is a number of samples that is not fixed.
   std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
-  // Like integers(), but for a shape, in which an element may be kSamples.
+  // Like integers(), but for a shape. An element of a shape may be kSamples.
   std::optional<std::vector<std::int64_t>> sides(const std::string& name) const;
   // Returns the number in a constant of one element; nullopt for other values, and for a number of
   // samples that is not fixed.

@@ -71,7 +71,7 @@ class OnnxForms {
   // Returns the value in the form kChannelsFirst, for operators that take a map [N, C, H, W] of the
   // file. Throws UsageError if the value is not a map.
   OnnxValue as_map(const OnnxValue& x);
-  // Returns the value in a form in which axis number `axis` of the ONNX file is the last axis in
+  // Returns the value in the form that has axis number `axis` of the ONNX file as the last axis in
   // memory. If the value has another form, adds nodes to the graph that transpose or reshape it.
   // Throws UsageError unless `axis` is 1 or the last axis.
   OnnxValue with_channels(const OnnxValue& x, std::int64_t axis);

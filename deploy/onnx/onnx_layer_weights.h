@@ -116,7 +116,7 @@ void require_shape(const proto::onnx::NodeProto& node, const Shape& expected, co
 int to_int(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what);
 
 // Returns the name for a layer, such as "layer1.0.conv1". weight: the name of the layer's weight,
-// such as "layer1.0.conv1.weight", from which the layer's name is made. If `weight` has another
+// such as "layer1.0.conv1.weight"; the layer's name is made from it. If `weight` has another
 // form, the layer's name is made from `node`, such as "/layer1/layer1.0/conv1/Conv". If the node
 // has no name, the layer's name is `op` in lower case. Characters that a network file does not
 // allow are replaced.

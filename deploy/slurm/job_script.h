@@ -65,8 +65,8 @@ struct SbatchOptions {
   int server_nodes = 1;
   std::string array;     // seeds of an array job in the form of sbatch --array; empty: a single job
   bool requeues = true;  // whether the job returns to the queue at its time limit
-  // The number of GPUs of a task, from which the task's number of CPUs follows; 0 if a flag gives
-  // the number of CPUs.
+  // The number of GPUs of a task, which decides its number of CPUs; 0 if a flag gives the number of
+  // CPUs.
   int gpus_per_task = 0;
   std::string time;
   std::string partition;
