@@ -77,21 +77,6 @@ fs::path find_program() {
   return here / "syncopate";
 }
 
-StepTime parse_step_time(const std::string& text) {
-  if (text == "measure") return {.is_measured = true};
-  StepTime step;
-  try {
-    store_value({.name = "--step-time",
-                 .target = &step.milliseconds,
-                 .help = "",
-                 .rules = {.unit = "milliseconds", .above = 0.0},
-                 .words = {text}});
-  } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}, or measure", error.what()));
-  }
-  return step;
-}
-
 template <typename T>
 void override_if_given(T& value, const std::optional<T>& given) {
   if (given) value = *given;

@@ -7,6 +7,7 @@
 
 #include "bench/compare/run_plan.h"
 #include "bench/harness/step_calibration.h"
+#include "deploy/cli/flag.h"
 #include "models/base/errors.h"
 #include "worker/run/run_data.h"
 
@@ -20,6 +21,21 @@ constexpr double kSeconds = 1.0;    // of a measurement
 double in_three_digits(double value) { return std::stod(fmt::format("{:.3g}", value)); }
 
 }  // namespace
+
+StepTime parse_step_time(const std::string& text) {
+  if (text == "measure") return {.is_measured = true};
+  StepTime step;
+  try {
+    store_value({.name = "--step-time",
+                 .target = &step.milliseconds,
+                 .help = "",
+                 .rules = {.unit = "milliseconds", .above = 0.0},
+                 .words = {text}});
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}, or measure", error.what()));
+  }
+  return step;
+}
 
 void set_step_time(CompareOptions& options, double milliseconds) {
   options.step_time.milliseconds = milliseconds;

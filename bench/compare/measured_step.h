@@ -3,10 +3,15 @@
 // time.
 #pragma once
 
+#include <string>
+
 #include "bench/compare/compare_options.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {
+
+// Reads the value of --step-time: a number of milliseconds, or "measure". Throws UsageError.
+StepTime parse_step_time(const std::string& text);
 
 // Sets options.clusters to the clusters that --clusters names, with step times that follow from
 // this time. Throws UsageError for a wrong word of --clusters.
