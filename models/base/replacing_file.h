@@ -38,6 +38,9 @@ class ReplacingFile {
   FileDescriptor file_;
 };
 
+// Syncs the folder of a file: a rename survives a crash only after that. Throws FileError.
+void sync_folder_of(const std::filesystem::path& path);
+
 // Writes a whole file with this text, through a ReplacingFile.
 void replace_file(const std::filesystem::path& path, std::string_view text);
 
