@@ -290,19 +290,20 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   flags.add("--optimizer", &options->optimizer, "update rule",
             {.default_text = "each network's usual one", .choices = names_of(optimizers())});
   flags.add("--threads", &options->training.lanes,
-            "compute threads of syncopate and of the program that is measured beside it, each",
+            "compute threads of syncopate, and as many of the program that it is compared with",
             {.least = 1, .most = kMostCount});
   flags.add("--learning-rate", &options->training.learning_rate,
-            "learning rate of syncopate and of the program that is measured beside it",
+            "learning rate of syncopate and of the program that it is compared with",
             {.least = 1e-9, .most = 1e3});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; each round measures syncopate and the program beside it once each",
+            "number of rounds; each measures syncopate once, and then the program that it is "
+            "compared with",
             {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round,
-            "number of steps that syncopate and the program beside it each run in a round",
+            "number of steps in a round, of syncopate and of the program that it is compared with",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
   flags.add("--peer", &options->peer,
-            "command, with its arguments, of a program that is measured beside syncopate",
+            "command, with its arguments, of a program that syncopate is compared with",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   flags.add("--peer-python", &options->peer_python,
             "Python interpreter with PyTorch, which is measured beside syncopate by "

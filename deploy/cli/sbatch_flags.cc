@@ -293,10 +293,10 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
               },
               std::string(row.help),
               {.value = std::string(row.value),
-               .default_text =
-                   row.name == "gpus-per-task"
-                       ? "none; with --devices cuda after --, one per replica, requested by --gres"
-                       : "as Slurm decides"});
+               .default_text = row.name == "gpus-per-task"
+                                   ? "none; if --devices cuda is among the flags of train, --gres "
+                                     "requests one GPU per replica"
+                                   : "as Slurm decides"});
   }
   flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
             "submit an array job: element i trains with --seed i in its own folder. seed=0-9%4 "
