@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.h"
@@ -42,11 +41,6 @@ std::string dump_json(const OrderedJson& json, int indent) {
 }
 
 }  // namespace
-
-std::string_view name(Role role) noexcept {
-  constexpr std::array<std::string_view, 3> kNames = {"worker", "server", "evaluator"};
-  return kNames[static_cast<std::size_t>(role)];
-}
 
 std::string describe(const Place& place) {
   return fmt::format("node {}, local rank {}", place.node, place.local_rank);

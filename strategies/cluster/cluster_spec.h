@@ -3,18 +3,23 @@
 // fill it in from flags and the environment; strategies and the worker only read it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate {
 
 enum class Role : std::uint8_t { kWorker, kServer, kEvaluator };
-std::string_view name(Role role) noexcept;  // the role as text, such as "worker"
+constexpr auto named_values(Role) {
+  return std::array{Named{"worker", Role::kWorker}, Named{"server", Role::kServer},
+                    Named{"evaluator", Role::kEvaluator}};
+}
 
 // Where a task runs: the node, as the launcher names it, and the task's number on this node.
 struct Place {
