@@ -34,7 +34,7 @@ struct TimingOptions {
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
   std::uint64_t seed = 1;
   // The smallest number of gradients to simulate, over all workers. More gradients are simulated if
-  // there are so many workers that each of them would compute too few.
+  // each worker would otherwise compute too few of them.
   std::int64_t gradients = 200'000;
 };
 

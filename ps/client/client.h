@@ -148,6 +148,8 @@ class Client {
   // snapshot has ended.
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);
+  // Reads the running statistics of a snapshot from shard 0: the average over the workers. Throws
+  // as read_snapshot() does.
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);
   // Reports that the assigned evaluation or checkpoint of this snapshot is done. `rules` is the new
   // RunPosition::rules, the state of the rules that judge evaluations; empty if the evaluation has

@@ -76,7 +76,7 @@ struct CensoredPair {
   double level = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds
   // If `level` is 0: the number of seeds, above `seeds`, with which a claim would be possible.
-  // Nullopt if `seeds` are enough, and a claim is impossible only because so many runs missed the
+  // Nullopt if `seeds` are enough, and a claim is impossible only because too few runs reached the
   // target.
   std::optional<int> seeds_needed{};
 

@@ -115,6 +115,7 @@ void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool rel
 template <typename T>
 void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
                    cudaStream_t stream);
+// Returns the size in bytes of the scratch memory of bias_gradient().
 std::int64_t bias_gradient_scratch(std::int64_t rows, int channels);
 
 // The next functions compute the batch norm of a map [rows, channels]: y = gamma * (x - mean) /
