@@ -20,9 +20,6 @@
 namespace syncopate {
 namespace {
 
-// The size of a message with gradients or values. Smaller messages reach a fraction of the link's
-// rate; larger ones overlap less with computation.
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 // The most bytes of running statistics that shard 0 keeps until it can add them.
 constexpr std::size_t kMostSharesBytes = std::size_t{64} << 20;
 
@@ -30,7 +27,7 @@ ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {
   return ps::place_variables(layout,
                              {.servers = std::max(1, options.parameter_server.cluster.num_servers),
                               .partition = options.parameter_server.partition,
-                              .message_bytes = std::min(options.bucket_bytes, kMessageBytes)});
+                              .message_bytes = std::min(options.bucket_bytes, ps::kMessageBytes)});
 }
 
 std::string as_text(std::span<const std::byte> bytes) {

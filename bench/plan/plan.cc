@@ -78,8 +78,6 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   return watch.result();
 }
 
-// The largest message of parameter-server; equals the constant in parameter_server.cc.
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 constexpr std::string_view kAdded = "compute+";
 
 // Counts the parameters of the model without alignment padding.
@@ -90,8 +88,7 @@ std::int64_t parameters_of(const ArenaLayout& layout) {
 }
 
 ps::Placement placement_of(const Graph& graph, int servers) {
-  return ps::place_variables(graph.parameter_layout(),
-                             {.servers = servers, .message_bytes = kMessageBytes});
+  return ps::place_variables(graph.parameter_layout(), {.servers = servers});
 }
 
 // Throws UsageError for a cut that no variant has.

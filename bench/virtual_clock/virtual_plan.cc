@@ -12,7 +12,6 @@ namespace syncopate::bench {
 namespace {
 
 constexpr int kMostWorkers = 1 << 16;
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // bytes; as in parameter_server.cc
 
 void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   if (run.workers < 1 || run.workers > kMostWorkers) {
@@ -92,11 +91,11 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
       .final_test = run.data.validation != nullptr ? run.data.test.get() : nullptr,
-      .placement =
-          ps::place_variables(run.graph.parameter_layout(),
-                              {.servers = row.has_servers() ? std::max(1, run.servers) : 1,
-                               .partition = strategy.parameter_server.partition,
-                               .message_bytes = std::min(strategy.bucket_bytes, kMessageBytes)})};
+      .placement = ps::place_variables(
+          run.graph.parameter_layout(),
+          {.servers = row.has_servers() ? std::max(1, run.servers) : 1,
+           .partition = strategy.parameter_server.partition,
+           .message_bytes = std::min(strategy.bucket_bytes, ps::kMessageBytes)})};
   if (row.has_stages()) {
     const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,
                                                     fmt::format("--workers {}", run.workers));

@@ -257,9 +257,7 @@ void write_class_names(const DataSplits& data, std::int32_t largest_label, const
   if (names.empty()) return;
   std::string text;
   for (const std::string& name : names) text += printable(name) + '\n';
-  ReplacingFile file(folder / "label.labels.txt");
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  replace_file(folder / "label.labels.txt", text);
 }
 
 }  // namespace

@@ -422,9 +422,7 @@ void write_onnx_network(const Graph& graph, const ReadTensor& read,
     entry.set_value(value);
   }
   const std::string bytes = model.SerializeAsString();
-  ReplacingFile file(path);
-  file.write(std::as_bytes(std::span(bytes)));
-  file.commit();
+  replace_file(path, bytes);
 }
 
 }  // namespace syncopate

@@ -282,9 +282,7 @@ int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   const std::string job = " " + name_of_nonce(nonce) + "\n";
   if (!before || rest != job) starts = 0;
   const std::string text = fmt::format("{}{}", starts + 1, job);
-  ReplacingFile file(start_count_path(dir));
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  replace_file(start_count_path(dir), text);
   return starts;
 }
 

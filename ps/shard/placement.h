@@ -39,12 +39,16 @@ std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int6
 // `rows % parts` parts has one row more.
 std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part);
 
+// The size in bytes of a message with gradients or values. Smaller messages reach a fraction of the
+// link's rate; larger ones overlap less with computation.
+inline constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
+
 struct PlacementOptions {
   int servers = 1;
   PartitionRule partition;
   // Parts are joined into messages of at most this number of bytes. A larger part is a message on
   // its own.
-  std::int64_t message_bytes = std::int64_t{1} << 20;
+  std::int64_t message_bytes = kMessageBytes;
 };
 
 struct Placement {

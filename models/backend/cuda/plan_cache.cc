@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <span>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -132,9 +131,7 @@ void PlanCache::write(const Entries& entries) const {
   std::string text = std::string(kHeader) + "\n";
   for (const auto& [key, engine] : entries) text += key + "\t" + engine + "\n";
   text += fmt::format("end {}\n", entries.size());
-  ReplacingFile file(file_);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
+  replace_file(file_, text);
 }
 
 }  // namespace syncopate::cuda
