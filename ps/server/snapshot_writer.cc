@@ -23,9 +23,29 @@ std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::
   return dir / fmt::format("{}{}{}", prefix_of(index), snapshot, kSuffix);
 }
 
-// Returns whether the file is a temporary file that a killed server has left behind.
-bool is_temporary(const std::string& name, int index) {
-  return name.starts_with(prefix_of(index)) && !name.ends_with(kSuffix);
+// What the name of a file says. A temporary file was left behind by a killed server: its name is
+// that of a snapshot file and a suffix, which ReplacingFile or void_file() has appended.
+struct FileName {
+  std::uint64_t snapshot = 0;
+  bool is_temporary = false;
+};
+
+// Returns nullopt unless the file is one of this shard. The folder belongs to the user, who may
+// have files such as "shard-0-of-4.safetensors" there.
+std::optional<FileName> parse_name(std::string_view name, int index) {
+  const std::string prefix = prefix_of(index);
+  const std::size_t end = name.find(kSuffix);
+  if (!name.starts_with(prefix) || end == std::string_view::npos) return std::nullopt;
+  const auto snapshot =
+      parse_number<std::uint64_t>(name.substr(prefix.size(), end - prefix.size()));
+  if (!snapshot) return std::nullopt;
+  const std::string_view rest = name.substr(end + kSuffix.size());
+  if (rest.empty()) return FileName{*snapshot, false};
+  constexpr std::string_view kTemporary = ReplacingFile::kTemporarySuffix;
+  const bool is_temporary =
+      rest == kVoidSuffix ||
+      (rest.starts_with(kTemporary) && parse_number<std::uint64_t>(rest.substr(kTemporary.size())));
+  return is_temporary ? std::optional(FileName{*snapshot, true}) : std::nullopt;
 }
 
 }  // namespace
@@ -51,37 +71,25 @@ void SnapshotWriter::remove_foreign() {
   if (!std::filesystem::is_directory(dir_)) return;
   std::vector<std::filesystem::path> unwanted;
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
-    if (is_temporary(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
-  }
-  for (const std::uint64_t number : files_in_folder()) {
-    std::filesystem::path path = path_of(dir_, index_, number);
-    bool is_own = false;
-    try {
-      const std::unique_ptr<wire::SnapshotHeaderT> fields = read_snapshot_header(path);
-      is_own = fields->nonce == nonce_ && fields->shard == index_ && fields->snapshot == number;
-    } catch (const FileError& error) {
-      log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
-    }
-    if (is_own) {
-      existing_.insert(number);
+    const std::optional<FileName> name = parse_name(entry.path().filename().string(), index_);
+    if (!name) continue;
+    if (!name->is_temporary && is_own(entry.path(), name->snapshot)) {
+      existing_.insert(name->snapshot);
     } else {
-      unwanted.push_back(std::move(path));
+      unwanted.push_back(entry.path());
     }
   }
   for (const std::filesystem::path& path : unwanted) std::filesystem::remove(path);
 }
 
-std::set<std::uint64_t> SnapshotWriter::files_in_folder() const {
-  std::set<std::uint64_t> numbers;
-  const std::string prefix = prefix_of(index_);
-  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
-    const std::string digits =
-        name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
-    if (const auto number = parse_number<std::uint64_t>(digits)) numbers.insert(*number);
+bool SnapshotWriter::is_own(const std::filesystem::path& path, std::uint64_t number) const {
+  try {
+    const std::unique_ptr<wire::SnapshotHeaderT> fields = read_snapshot_header(path);
+    return fields->nonce == nonce_ && fields->shard == index_ && fields->snapshot == number;
+  } catch (const FileError& error) {
+    log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
+    return false;
   }
-  return numbers;
 }
 
 std::vector<std::uint64_t> SnapshotWriter::existing() const {

@@ -91,7 +91,9 @@ class SnapshotWriter {
   // this snapshot in the meantime. Otherwise removes the oldest files beyond kKept.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
-  std::set<std::uint64_t> files_in_folder() const;
+  // Returns whether this is a file of this job's snapshot `number`. Logs that a damaged file is
+  // removed.
+  bool is_own(const std::filesystem::path& path, std::uint64_t number) const;
   void remove_file(std::uint64_t snapshot);
   void void_file(std::uint64_t snapshot);  // renames the file; the thread removes it later
 

@@ -173,6 +173,23 @@ TEST_F(SnapshotWriterTest, RemovesTruncatedFilesAndDamagedHeadersAtTheStart) {
                        "shard-0-2.snapshot is cut short"));
 }
 
+TEST_F(SnapshotWriterTest, RemovesTemporaryFilesAndNoOtherFilesAtTheStart) {
+  write(1);
+  const std::vector<std::string> temporary = {"shard-0-2.snapshot.tmp4711",
+                                              "shard-0-3.snapshot.void"};
+  const std::vector<std::string> foreign = {
+      "shard-0-of-4.safetensors", "shard-0-of-4.snapshot", "shard-0-2.snapshot.tmp",
+      "shard-0-2.snapshot.gz",    "shard-0-x/y",           "shard-1-2.snapshot.void"};
+  std::filesystem::create_directory(dir_ / "shard-0-x");
+  for (const auto* names : {&temporary, &foreign}) {
+    for (const std::string& name : *names) std::ofstream(dir_ / name) << "text";
+  }
+  const SnapshotWriter again(dir_, 0, "nonce");
+  EXPECT_EQ(again.existing(), (Snapshots{1}));
+  for (const std::string& name : temporary) EXPECT_FALSE(std::filesystem::exists(dir_ / name));
+  for (const std::string& name : foreign) EXPECT_TRUE(std::filesystem::exists(dir_ / name)) << name;
+}
+
 TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {
   std::vector<std::byte> bytes(77);
   const std::uint64_t sum = block_checksum(5, bytes);
