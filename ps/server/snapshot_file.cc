@@ -161,7 +161,7 @@ SnapshotFile read_snapshot_file(const std::filesystem::path& path) {
   const SnapshotReader::Header head = reader.read_header();
   wire::SnapshotHeaderT* const header = head.fields.get();
   std::uint64_t sum = head.sum;
-  SnapshotFile file;
+  SnapshotFile file{.number = header->snapshot};
   const auto read_block = [&] {
     Tensor block = make_host_tensor({header->elements}, DType::kF32);
     reader.read(block.bytes());

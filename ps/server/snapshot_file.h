@@ -28,8 +28,7 @@ struct SnapshotContent {
   std::vector<std::uint8_t> coordinator;
 };
 
-// The content of a snapshot file that was read. SnapshotWriter sets `number`, which is part of the
-// file's name only.
+// The content of a snapshot file that was read.
 struct SnapshotFile {
   std::uint64_t number = 0;
   wire::DeclarationT declaration;

@@ -277,9 +277,7 @@ void SnapshotWriter::remove_from(std::uint64_t number) {
 }
 
 SnapshotFile SnapshotWriter::read(std::uint64_t number) const {
-  SnapshotFile file = read_snapshot_file(path_of(dir_, index_, number));
-  file.number = number;
-  return file;
+  return read_snapshot_file(path_of(dir_, index_, number));
 }
 
 std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t number) const {
