@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kJobSnapshotFormat = 3;
+constexpr int kJobSnapshotFormat = 4;
 
 json json_of(const DataPosition& position) {
   json untrained = json::array();

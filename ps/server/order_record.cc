@@ -26,7 +26,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "files are written as memory is");
 
 constexpr std::array<char, 8> kOrderMagic = {'S', 'Y', 'N', 'C', 'O', 'R', 'D', '\n'};
-constexpr std::uint32_t kOrderFormat = 1;
+constexpr std::uint32_t kOrderFormat = 2;
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
 // An order record's header. Buckets follow, as i64 begin and end, and then the declaration.

@@ -17,7 +17,7 @@ std::uint64_t mix(std::uint64_t lane, std::uint64_t word) noexcept {
   return std::rotl((lane ^ word) * kChecksumPrime, 31);
 }
 
-constexpr std::uint64_t kSnapshotMagic = 0x33544f4853504e53;  // "SNPSHOT3"
+constexpr std::uint64_t kSnapshotMagic = 0x34544f4853504e53;  // "SNPSHOT4"
 constexpr std::uint64_t kExtraWords = 4;
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
 constexpr int kMostSlots = 1000;
