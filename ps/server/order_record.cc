@@ -194,15 +194,17 @@ OrderHeader take_header(Cursor& cursor) {
 void remove_later_records(const std::filesystem::path& first) {
   const std::string prefix = first.filename().string() + ".";
   const std::filesystem::path folder = first.has_parent_path() ? first.parent_path() : ".";
-  std::error_code ignored;  // a folder that cannot be listed
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  std::error_code ignored;  // a folder that cannot be listed, or not to its end
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; entry != end;
+       entry.increment(ignored)) {
+    const std::string path = entry->path().string();
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
     if (name.find_first_not_of("0123456789", prefix.size()) != std::string::npos) continue;
     std::array<char, kOrderMagic.size()> magic{};
-    std::ifstream(entry.path(), std::ios::binary).read(magic.data(), magic.size());
-    if (magic == kOrderMagic && ::unlink(entry.path().c_str()) != 0) {
-      throw FileError(describe_errno("remove order record", entry.path().string(), errno));
+    std::ifstream(path, std::ios::binary).read(magic.data(), magic.size());
+    if (magic == kOrderMagic && ::unlink(path.c_str()) != 0) {
+      throw FileError(describe_errno("remove order record", path, errno));
     }
   }
 }
