@@ -71,4 +71,19 @@ auto zmq_call(std::string_view name, const Calls& calls) {
   }
 }
 
+// Sets an option of a socket. Throws FileError, which has the option's number in zmq.h.
+template <int kOption, typename Stored, bool kIsBool, typename Value>
+void set_option(zmq::socket_ref socket,
+                zmq::sockopt::integral_option<kOption, Stored, kIsBool> option, Value value) {
+  zmq_call("zmq_setsockopt of option " + std::to_string(kOption),
+           [&] { socket.set(option, value); });
+}
+
+// Returns an option of a socket. Throws FileError.
+template <int kOption, typename Stored, bool kIsBool>
+Stored get_option(const auto& socket,
+                  zmq::sockopt::integral_option<kOption, Stored, kIsBool> option) {
+  return zmq_call("zmq_getsockopt", [&] { return socket.get(option); });
+}
+
 }  // namespace syncopate::ps::wire

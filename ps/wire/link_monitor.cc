@@ -63,7 +63,7 @@ bool is_ipv4_address(const std::string& host) {
 LinkMonitor::LinkMonitor(Context& context, zmq::socket_ref socket)
     : watched_(socket), events_(context.make_socket(zmq::socket_type::pair)) {
   // The monitor's queue has no limit: ZeroMQ's I/O thread would block when the queue is full.
-  events_.set(zmq::sockopt::rcvhwm, 0);
+  set_option(events_, zmq::sockopt::rcvhwm, 0);
   const std::string name = context.unused_name();
   constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                           ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
@@ -97,20 +97,20 @@ std::optional<LinkMonitor::Change> LinkMonitor::next() {
   return std::nullopt;
 }
 
-int LinkMonitor::descriptor() const { return events_.get(zmq::sockopt::fd); }
+int LinkMonitor::descriptor() const { return get_option(events_, zmq::sockopt::fd); }
 
 Reconnector::Reconnector(zmq::socket_ref socket, const Endpoint& to)
     : socket_(socket),
       target_("tcp://" + to_string(to)),
       has_name_(!is_ipv4_address(to.host) && to.host.find(':') == std::string::npos),
       uses_ipv6_(to.host.find(':') != std::string::npos) {
-  socket_.set(zmq::sockopt::reconnect_ivl, kFirstReconnectMs);
-  socket_.set(zmq::sockopt::reconnect_ivl_max, kLongestReconnectMs);
+  set_option(socket_, zmq::sockopt::reconnect_ivl, kFirstReconnectMs);
+  set_option(socket_, zmq::sockopt::reconnect_ivl_max, kLongestReconnectMs);
   connect();
 }
 
 void Reconnector::connect() {
-  socket_.set(zmq::sockopt::ipv6, uses_ipv6_);
+  set_option(socket_, zmq::sockopt::ipv6, uses_ipv6_);
   zmq_call("zmq_connect to " + target_, [&] { socket_.connect(target_); });
 }
 

@@ -83,7 +83,7 @@ SendQueue::Outcome SendQueue::send_now(const std::string& peer,
                                        std::vector<zmq::message_t>& frames) {
   if (is_held_) return Outcome::kNotNow;
   if (is_router_) {
-    zmq::message_t address(peer);
+    zmq::message_t address = copied_frame(std::as_bytes(std::span(peer)));
     const Outcome outcome = send_frame(address, true);
     if (outcome != Outcome::kSent) return outcome;
   }

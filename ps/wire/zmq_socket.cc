@@ -64,7 +64,7 @@ struct Socket::State {
     // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
     // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
-    socket.set(zmq::sockopt::maxmsgsize, limits.longest_frame);
+    set_option(socket, zmq::sockopt::maxmsgsize, limits.longest_frame);
     if (is_router && limits.nonce) answers.emplace(*limits.nonce);
   }
 
@@ -184,9 +184,7 @@ void Socket::State::process_link_changes() {
 }
 
 bool Socket::State::is_readable() const {
-  const int set =
-      zmq_call("zmq_getsockopt ZMQ_EVENTS", [&] { return socket.get(zmq::sockopt::events); });
-  return (set & ZMQ_POLLIN) != 0;
+  return (get_option(socket, zmq::sockopt::events) & ZMQ_POLLIN) != 0;
 }
 
 void Socket::State::set_timer() {
@@ -258,8 +256,8 @@ std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listenin
   Listener listener(std::move(listening));  // throws unless the descriptor listens
   auto state = std::make_unique<State>(context, zmq::socket_type::router, limits);
   state->port = listener.port();
-  state->socket.set(zmq::sockopt::router_mandatory, true);
-  state->socket.set(zmq::sockopt::use_fd, listener.descriptor());
+  set_option(state->socket, zmq::sockopt::router_mandatory, true);
+  set_option(state->socket, zmq::sockopt::use_fd, listener.descriptor());
   // ZeroMQ requires an address to bind to but does not use it: the socket is bound already.
   zmq_call("zmq_bind", [&] { state->socket.bind("tcp://127.0.0.1:*"); });
   (void)listener.release().release();  // ZeroMQ closes the descriptor
@@ -270,7 +268,7 @@ std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
                                         const SocketLimits& limits) {
   auto state = std::make_unique<State>(context, zmq::socket_type::dealer, limits);
   // Without a connection ZeroMQ must not queue messages itself: that queue could not be cleared.
-  state->socket.set(zmq::sockopt::immediate, true);
+  set_option(state->socket, zmq::sockopt::immediate, true);
   state->reconnector.emplace(state->socket, to);
   if (limits.nonce) state->calls.emplace(*limits.nonce, std::string(state->reconnector->target()));
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
@@ -369,7 +367,7 @@ bool Socket::lacks_challenge() const noexcept {
 std::int64_t Socket::foreign_messages() const noexcept { return state_->foreign_messages; }
 
 std::vector<int> Socket::descriptors() const {
-  return {state_->socket.get(zmq::sockopt::fd), state_->monitor.descriptor(),
+  return {get_option(state_->socket, zmq::sockopt::fd), state_->monitor.descriptor(),
           state_->timer.descriptor()};
 }
 

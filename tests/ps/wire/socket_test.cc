@@ -246,6 +246,13 @@ TEST(PortInUse, IsNamedInTheError) {
       std::to_string(line.server->port())));
 }
 
+TEST(AnInvalidOption, IsAnErrorThatNamesTheCall) {
+  Context context;
+  zmq::socket_t socket = context.make_socket(zmq::socket_type::pair);
+  EXPECT_EQ(message_of<FileError>([&] { set_option(socket, zmq::sockopt::linger, -2); }),
+            "zmq_setsockopt of option " + std::to_string(ZMQ_LINGER) + ": Invalid argument");
+}
+
 // By default ZeroMQ allows 1,023 sockets per context, which a worker of 340 shards exceeds.
 TEST(AContext, HasAsManySocketsAsFilesMayBeOpen) {
   constexpr int kSockets = 1100;
