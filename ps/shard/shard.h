@@ -40,8 +40,9 @@ struct Piece {
 };
 
 // A set of buckets that several workers share. Thread-safe, except for functions that say
-// otherwise. No call waits for the work of another thread; locks are per bucket and held for
-// bookkeeping only.
+// otherwise. No call waits for the work of another thread: locks are held for bookkeeping only.
+// Each bucket has a lock, and the list of events has one, which a thread takes while it holds the
+// lock of a bucket. So the events of a bucket are in order, also across threads.
 class Shard {
  public:
   // Makes a shard with the variables in `buckets`; bucket b of the shard is buckets[b]. The buckets

@@ -5,12 +5,14 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "models/base/deadline.h"
 #include "ps/shard/shard.h"
+#include "tests/ps/shard/one_value.h"
 #include "tests/ps/shard/shard_case.h"
 
 namespace syncopate::ps {
@@ -209,6 +211,72 @@ TEST(ShardOfSeveralThreads, AppliesEachPushOfAsynchronousWorkersOnce) {
     for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
       EXPECT_EQ(shard.view(static_cast<BucketId>(b)).values.front(), expected) << b;
       EXPECT_EQ(shard.view(static_cast<BucketId>(b)).version, 201U) << b;
+    }
+  }
+}
+
+// Workers push to a bucket of one value and update it, so that updates by different threads follow
+// each other closely. Only the calling thread takes the events.
+class UpdatingWorkers {
+ public:
+  static constexpr WorkerId kUpdating = 3;
+  static constexpr std::size_t kPushes = 30000;
+  static constexpr std::uint64_t kMostWaiting = 16;
+
+  // Returns the events of all pushes, in the order of the shard; only a part of them if the events
+  // do not arrive within a minute.
+  std::vector<ShardEvent> run() {
+    std::vector<std::jthread> threads;
+    threads.reserve(kUpdating);
+    for (WorkerId worker = 0; worker < kUpdating; ++worker) {
+      threads.emplace_back([this, worker] { train(worker); });
+    }
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+    std::vector<ShardEvent> events;
+    while (events.size() < 2 * kUpdating * kPushes && !deadline.passed()) {
+      value_.shard().take_events(events);
+    }
+    return events;
+  }
+
+ private:
+  void train(WorkerId worker) {
+    Shard& shard = value_.shard();
+    start_.arrive_and_wait();
+    for (std::size_t i = 0; i < kPushes; ++i) {
+      PushRequest push = sync_push(worker, 0, 1, gradient_, 1.0F);
+      push.id.sequence = i + 1;
+      push.values = std::span(answers_[static_cast<std::size_t>(worker)]).subspan(i, 1);
+      shard.push(push);
+      ++pushed_;
+      // Few pushes may wait, because the shard searches all waiting pushes.
+      do {
+        while (const std::optional<Piece> piece = shard.claim(0)) shard.update(*piece);
+      } while (pushed_ > shard.view(0).version + kMostWaiting);
+    }
+  }
+
+  OneValue value_{kAsync, kUpdating};
+  std::latch start_{kUpdating};
+  std::atomic<std::uint64_t> pushed_ = 0;
+  const Gradient gradient_{1.0F};
+  std::vector<Gradient> answers_ = std::vector(kUpdating, Gradient(kPushes));  // by worker
+};
+
+TEST(ShardOfSeveralThreads, KeepsTheOrderOfTheEventsOfABucket) {
+  const std::vector<ShardEvent> events = UpdatingWorkers().run();
+  ASSERT_EQ(events.size(), 2 * UpdatingWorkers::kUpdating * UpdatingWorkers::kPushes);
+  std::array<std::uint64_t, UpdatingWorkers::kUpdating> applied{};
+  std::uint64_t version = 1;
+  for (const ShardEvent& event : events) {
+    ASSERT_GE(event.version, version);
+    version = event.version;
+    std::uint64_t& last = applied[static_cast<std::size_t>(event.worker)];
+    if (event.kind == ShardEvent::Kind::kApplied) {
+      ASSERT_EQ(event.sequence, ++last);
+    } else {
+      ASSERT_EQ(event.kind, ShardEvent::Kind::kAnswered);
+      ASSERT_LE(event.sequence, last) << "answered before it was applied";
     }
   }
 }
