@@ -262,18 +262,6 @@ class CentralStorage final : public SynchronousStrategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph) {
-  if (options.membership != nullptr && options.membership->members().size() > 1) {
-    throw UsageError(
-        fmt::format("--strategy central-storage runs in one process, and this job has {} tasks; "
-                    "choose multi-worker-mirrored",
-                    options.membership->members().size()));
-  }
-  if (options.collective != "auto" && options.collective != "local") {
-    throw UsageError(
-        fmt::format("--collective {}: --strategy central-storage joins threads of one process; "
-                    "omit --collective",
-                    options.collective));
-  }
   if (!is_synchronous(options.consistency))
     return make_asynchronous_central_storage(options, graph);
   if (options.replicas == 1) return make_one_device(options, graph);

@@ -181,19 +181,6 @@ class Mirrored final : public SynchronousStrategy {
 }  // namespace
 
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph) {
-  if (options.membership != nullptr && options.membership->members().size() > 1) {
-    throw UsageError(
-        fmt::format("--strategy mirrored runs in one process, and this job has {} tasks; choose "
-                    "multi-worker-mirrored",
-                    options.membership->members().size()));
-  }
-  if (options.collective != "auto" && options.collective != "local" &&
-      options.collective != "nccl") {
-    throw UsageError(
-        fmt::format("--collective {}: --strategy mirrored joins threads of one process; omit "
-                    "--collective, or choose multi-worker-mirrored",
-                    options.collective));
-  }
   return std::make_unique<Mirrored>(options, graph);
 }
 

@@ -1,11 +1,8 @@
 // --strategy one-device: one replica. Its variables live on its device, so there is nothing to pull
 // or push, and commit runs the optimizer over the whole arena. Every other strategy with one
 // replica must equal this one bit for bit.
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "models/base/errors.h"
 #include "strategies/replica_update.h"
 #include "strategies/single_replica.h"
 #include "strategies/synchronous.h"
@@ -81,11 +78,6 @@ std::unique_ptr<Strategy> make_single_replica(const StrategyOptions& options, co
 }
 
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph) {
-  if (options.replicas != 1) {
-    throw UsageError(fmt::format(
-        "--replicas {}: --strategy one-device has one replica; choose mirrored for several",
-        options.replicas));
-  }
   return make_single_replica(options, graph, nullptr);
 }
 

@@ -3,8 +3,6 @@
 // while the backward pass completes them. The servers' consistency rule decides what a step waits
 // for. Under a synchronous rule the loop for synchronous jobs drives the workers; otherwise each
 // worker trains the batches that shard 0 hands out (asynchronous_job.h).
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -343,12 +341,6 @@ void AsynchronousParameterServer::begin(const ps::RunPosition& start) {
 
 std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options,
                                                 const Graph& graph) {
-  if (options.replicas != 1) {
-    throw UsageError(
-        fmt::format("--replicas {}: a worker of --strategy parameter-server has one replica; start "
-                    "more workers",
-                    options.replicas));
-  }
   const ClusterSpec& cluster = options.parameter_server.cluster;
   if (cluster.num_servers < 1 || !cluster.rendezvous.endpoint) {
     throw UsageError(

@@ -15,13 +15,18 @@ namespace {
 using Tasks = StrategyRow::Tasks;
 using Variables = StrategyRow::Variables;
 
+constexpr std::array<std::string_view, 1> kLocal = {"local"};
+constexpr std::array<std::string_view, 1> kRing = {"ring"};
+constexpr std::array<std::string_view, 2> kInOneProcess = {"local", "nccl"};
+constexpr std::array<std::string_view, 4> kEvery = {"local", "ring", "mpi", "nccl"};
+
 constexpr std::array kStrategies = {
     StrategyRow{.name = kOneDevice,
                 .help = "one replica, variables on its device",
                 .title = "One device",
                 .short_name = "one device",
                 .variables = Variables::kDevice,
-                .collectives = {"local"},
+                .collectives = kLocal,
                 .one_replica = "--strategy one-device has one replica; choose --strategy mirrored",
                 .make = make_one_device},
     StrategyRow{.name = kMirrored,
@@ -29,7 +34,7 @@ constexpr std::array kStrategies = {
                 .title = "Sync, one process",
                 .short_name = "mirrored",
                 .variables = Variables::kCopies,
-                .collectives = {"local", "nccl"},
+                .collectives = kInOneProcess,
                 .make = make_mirrored},
     StrategyRow{.name = kMultiWorkerMirrored,
                 .help = "replicas of several processes, each with a copy of the variables",
@@ -37,14 +42,15 @@ constexpr std::array kStrategies = {
                 .short_name = "all-reduce",
                 .tasks = Tasks::kMany,
                 .variables = Variables::kCopies,
-                .collectives = {"local", "ring", "mpi", "nccl"},
+                .collectives = kEvery,
+                .collectives_of_tasks = kEvery,
                 .make = make_multi_worker_mirrored},
     StrategyRow{.name = "central-storage",
                 .help = "replicas of this process on one copy in host memory",
                 .title = "Sync, central storage",
                 .short_name = "central storage",
                 .variables = Variables::kHost,
-                .collectives = {"local"},
+                .collectives = kLocal,
                 .make = make_central_storage},
     StrategyRow{
         .name = "pipeline",
@@ -53,7 +59,8 @@ constexpr std::array kStrategies = {
         .short_name = "pipeline",
         .tasks = Tasks::kStages,
         .variables = Variables::kStages,
-        .collectives = {"local", "ring"},
+        .collectives = kLocal,
+        .collectives_of_tasks = kRing,
         .one_replica = "--strategy pipeline has one replica; --stages N gives it several devices",
         .make = make_pipeline},
     StrategyRow{.name = "parameter-server",
@@ -62,7 +69,8 @@ constexpr std::array kStrategies = {
                 .short_name = "sync",
                 .tasks = Tasks::kWithServers,
                 .variables = Variables::kServers,
-                .collectives = {"local"},
+                .collectives = kLocal,
+                .collectives_of_tasks = kLocal,
                 .one_replica =
                     "a worker of --strategy parameter-server has one replica; start more workers",
                 .consistency = ps::Consistency::kAsync,
@@ -86,12 +94,32 @@ const StrategyRow& row_of(const StrategyOptions& options) {
 
 bool StrategyRow::takes_collective(std::string_view collective, int number_of_tasks) const {
   if (collective == "auto") return true;
-  if (has_stages()) return collective == (number_of_tasks > 1 ? "ring" : "local");
-  return std::ranges::find(collectives, collective) != collectives.end();
+  const std::span<const std::string_view> allowed = collectives_for(number_of_tasks);
+  return std::ranges::find(allowed, collective) != allowed.end();
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Graph& graph) {
-  return row_of(options).make(options, graph);
+  const StrategyRow& row = row_of(options);
+  const int tasks =
+      options.membership == nullptr ? 1 : static_cast<int>(options.membership->members().size());
+  if (tasks > 1 && row.tasks == Tasks::kOne) {
+    throw UsageError(
+        fmt::format("--strategy {} runs in one process, and this job has {} tasks; choose {}",
+                    row.name, tasks, kMultiWorkerMirrored));
+  }
+  if (options.replicas < 1) {
+    throw UsageError(fmt::format("--replicas {}: expected at least 1", options.replicas));
+  }
+  if (options.replicas > 1 && !row.has_replicas()) {
+    throw UsageError(fmt::format("--replicas {}: {}", options.replicas, row.one_replica));
+  }
+  if (!row.takes_collective(options.collective, tasks)) {
+    throw UsageError(fmt::format(
+        "--collective {}: --strategy {} in a job of {} task{} takes auto, {}; omit --collective",
+        options.collective, row.name, tasks, tasks == 1 ? "" : "s",
+        fmt::join(row.collectives_for(tasks), ", ")));
+  }
+  return row.make(options, graph);
 }
 
 bool is_synchronous(Strategy& strategy) noexcept {

@@ -70,8 +70,13 @@ constexpr auto named_values(BatchNormStatistics /*type*/) {
                     Named{"sync", BatchNormStatistics::kSync}};
 }
 
+// Names of strategies for benchmarks and defaults; other code uses the properties of the row.
+inline constexpr const char* kOneDevice = "one-device";
+inline constexpr const char* kMirrored = "mirrored";
+inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
+
 struct StrategyOptions {
-  std::string name = "one-device";  // name of a row of strategies()
+  std::string name = kOneDevice;  // name of a row of strategies()
   std::uint64_t seed = 1;
   std::int64_t batch_size_per_replica = 64;  // the largest share of one replica in a step
   int micro_batches = 1;                     // a replica computes its share in this number of parts

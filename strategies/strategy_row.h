@@ -2,7 +2,6 @@
 // such as help texts and limits, so that this code needs no special cases.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,11 +14,6 @@
 namespace syncopate {
 
 class Strategy;
-
-// Names of strategies for benchmarks and defaults; other code uses the properties of the row.
-inline constexpr const char* kOneDevice = "one-device";
-inline constexpr const char* kMirrored = "mirrored";
-inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
 
 struct StrategyRow {
   // Which tasks a job with the strategy has.
@@ -44,8 +38,9 @@ struct StrategyRow {
   std::string_view short_name;  // for a sentence, such as "all-reduce"
   Tasks tasks = Tasks::kOne;
   Variables variables = Variables::kDevice;
-  // Allowed values of --collective besides auto; unused elements are "".
-  std::array<std::string_view, 4> collectives{};
+  // Allowed values of --collective besides auto, in a job of one task and in a job of several.
+  std::span<const std::string_view> collectives;
+  std::span<const std::string_view> collectives_of_tasks;
   // Why a task can have only one replica, and what the user should do instead; "" if a task may
   // have several replicas.
   std::string_view one_replica = "";
@@ -65,6 +60,10 @@ struct StrategyRow {
   bool has_replicas_of_one_task() const { return tasks == Tasks::kOne && has_replicas(); }
   // Returns whether the job always has exactly one worker.
   bool is_alone() const { return tasks == Tasks::kOne && !has_replicas(); }
+  // Returns the allowed values of --collective besides auto in a job with this number of tasks.
+  std::span<const std::string_view> collectives_for(int number_of_tasks) const {
+    return number_of_tasks > 1 ? collectives_of_tasks : collectives;
+  }
   // Returns whether a job with this number of tasks may use this value of --collective.
   bool takes_collective(std::string_view collective, int number_of_tasks) const;
 };

@@ -50,11 +50,11 @@ void take_stages(const FlagSet& flags, TrainOptions& options) {
 // Refuses collectives that do not carry hand-overs from stage to stage.
 void check_collective(const TrainOptions& options) {
   const std::string& collective = options.strategy.collective;
-  const bool has_tasks = options.cluster.world_size > 1;
-  if (collective == "auto" || collective == (has_tasks ? "ring" : "local")) return;
+  const int tasks = options.cluster.world_size;
+  if (strategy_of(options).takes_collective(collective, tasks)) return;
   throw UsageError(
       fmt::format("--collective {}: the stages of --strategy pipeline {}; leave it out", collective,
-                  has_tasks ? "hand micro-batches over by shared memory and TCP, between CPUs"
+                  tasks > 1 ? "hand micro-batches over by shared memory and TCP, between CPUs"
                             : "are in one process here"));
 }
 

@@ -1,8 +1,6 @@
 // --strategy pipeline: one replica. Its network is cut into stages. Each stage computes on its own
 // device, and its variables live there. So a stage trains as one device does: there is nothing to
 // pull or push. The stages are threads of one process, or tasks (task_pipeline.h).
-#include <fmt/format.h>
-
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,12 +13,6 @@
 namespace syncopate {
 
 std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Graph& graph) {
-  if (options.replicas != 1) {
-    throw UsageError(
-        fmt::format("--replicas {}: --strategy pipeline has one replica; --stages N gives it "
-                    "several devices",
-                    options.replicas));
-  }
   if (options.devices.front().kind != DeviceKind::kCpu) {
     throw UnavailableError(
         "--strategy pipeline computes on CPUs only, stages on GPUs would need NCCL; choose "

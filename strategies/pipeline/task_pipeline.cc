@@ -224,13 +224,6 @@ std::unique_ptr<Strategy> make_task_pipeline(const StrategyOptions& options, con
         "one task for each stage",
         stages.size(), tasks));
   }
-  if (options.collective != "auto" && options.collective != "ring") {
-    throw UsageError(
-        fmt::format("--collective {}: the tasks of --strategy pipeline hand over micro-batches by "
-                    "shared memory "
-                    "and TCP; leave it out",
-                    options.collective));
-  }
   require_same_cut(graph, stages, *options.membership);
   return TaskPipeline::make(options, graph, std::move(stages));
 }

@@ -89,6 +89,38 @@ TEST_F(OneDeviceStrategy, HasOneReplicaThatTrainsTheWholeInput) {
   EXPECT_TRUE(strategy->is_chief());
 }
 
+std::string refusal_of(const StrategyOptions& options) {
+  return message_of<UsageError>([&] { (void)make_strategy(options, small_network()); });
+}
+
+TEST(MakeStrategy, RefusesACollectiveThatTheStrategyDoesNotTake) {
+  EXPECT_TRUE(contains(refusal_of({.name = kOneDevice, .collective = "ring"}),
+                       "--collective ring: --strategy one-device in a job of 1 task takes auto, "
+                       "local; omit --collective"));
+  EXPECT_TRUE(contains(refusal_of({.name = kMirrored, .collective = "mpi"}), "local, nccl"));
+  EXPECT_TRUE(
+      contains(refusal_of({.name = "pipeline", .collective = "ring"}), "takes auto, local"));
+  EXPECT_TRUE(contains(refusal_of({.name = kMirrored, .collective = ""}), "local, nccl"));
+}
+
+TEST(MakeStrategy, TakesRingBetweenTheTasksOfAPipelineOnly) {
+  const StrategyRow& pipeline = *find_strategy("pipeline");
+  EXPECT_TRUE(pipeline.takes_collective("local", 1));
+  EXPECT_TRUE(pipeline.takes_collective("ring", 2));
+  EXPECT_TRUE(pipeline.takes_collective("auto", 2));
+  EXPECT_FALSE(pipeline.takes_collective("local", 2));
+}
+
+TEST(MakeStrategy, RefusesANumberOfReplicasThatTheStrategyDoesNotHave) {
+  EXPECT_TRUE(contains(refusal_of({.name = kOneDevice, .replicas = 2}),
+                       "--replicas 2: --strategy one-device has one replica"));
+  EXPECT_TRUE(contains(refusal_of({.name = "pipeline", .replicas = 3}),
+                       "--replicas 3: --strategy pipeline has one replica"));
+  EXPECT_TRUE(
+      contains(refusal_of({.name = "parameter-server", .replicas = 2}), "start more workers"));
+  EXPECT_TRUE(contains(refusal_of({.name = kMirrored, .replicas = 0}), "expected at least 1"));
+}
+
 TEST(MakeStrategy, ListsTheKnownStrategiesWhenTheNameIsUnknown) {
   StrategyOptions options;
   options.name = "mirored";
