@@ -177,8 +177,9 @@ class CentralVariables final : public VariableStore {
   void update(const ps::Piece& piece) {
     const Span span(replica_.trace, TraceKind::kUpdate);
     if (!central_.shard.update(piece)) return;
-    central_.shard.take_events(events_);
-    events_.clear();
+    // Taken only so that the shard's list does not grow: replicas look at versions, not at events.
+    std::vector<ps::ShardEvent> unused;
+    central_.shard.take_events(unused);
     central_.notify();
   }
 
@@ -219,7 +220,6 @@ class CentralVariables final : public VariableStore {
   const double clip_norm_;
   std::vector<WorkId> sums_;           // of the buckets of this step, if gradients are clipped
   std::vector<std::uint64_t> pulled_;  // version of each bucket that this step computes with
-  std::vector<ps::ShardEvent> events_;
   UpdateStep update_;
   StepReport report_;
   std::vector<StepReport> reports_;  // the latest report of each replica
