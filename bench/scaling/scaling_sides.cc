@@ -82,7 +82,7 @@ std::unique_ptr<ScalingSide> make_side(const ScalingOptions& options, const std:
         "--batch-size-per-replica",
         batch, replicas, workload.data_flag, workload.data->train->size()));
   }
-  if (strategy == kMultiWorkerMirrored) {
+  if (find_strategy(strategy)->needs_other_tasks()) {
     std::vector<std::string> command = scaling_rank_words(workload, options.data, replicas, lanes);
     command.insert(command.begin(), own_program().string());
     return std::make_unique<OtherProcesses>(std::move(command));
