@@ -37,8 +37,8 @@ class ReplicaUpdate {
   }
   // Clips the gradients of all buckets, and updates all buckets at once.
   void clip_and_update_all() {
+    if (clips()) clip();
     const Span span(replica_.trace, TraceKind::kUpdate);
-    if (clips()) replica_.backend->clip_gradients(*replica_.arena, clip_norm_);
     update_range({0, replica_.arena->layout().total()});
     replica_.arena->bump_all_versions();
   }
