@@ -33,7 +33,7 @@ bool has_all(const Environment& environment, std::string_view source,
   return missing.empty();
 }
 
-int parse_number(std::string_view what, std::string_view text, int least, int most) {
+int number_within(std::string_view what, std::string_view text, int least, int most) {
   const auto number = parse_number<int>(text);
   if (number && *number >= least && *number <= most) return *number;
   throw UsageError(
@@ -43,7 +43,7 @@ int parse_number(std::string_view what, std::string_view text, int least, int mo
 int number_of(const Environment& environment, std::string_view variable, int least, int most,
               int otherwise) {
   const std::optional<std::string> text = filled(environment, variable);
-  return text ? parse_number(variable, *text, least, most) : otherwise;
+  return text ? number_within(variable, *text, least, most) : otherwise;
 }
 
 void require_below(std::string_view what, int number, std::string_view count_name, int count) {

@@ -30,9 +30,9 @@ bool has_all(const Environment& environment, std::string_view source,
 
 // Parses a whole number from least to most. `what` names the variable or flag in the message.
 // Throws UsageError for any other text.
-int parse_number(std::string_view what, std::string_view text, int least, int most);
+int number_within(std::string_view what, std::string_view text, int least, int most);
 
-// Parses the value of a variable like parse_number(); returns `otherwise` if the variable is unset
+// Parses the value of a variable like number_within(); returns `otherwise` if the variable is unset
 // or empty. Throws UsageError.
 int number_of(const Environment& environment, std::string_view variable, int least, int most,
               int otherwise);

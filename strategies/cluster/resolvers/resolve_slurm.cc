@@ -33,7 +33,7 @@ std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& en
 }
 
 Servers first_tasks(const SlurmStep& step, int count) {
-  const int servers = parse_number("--servers", std::to_string(count), 0, kMostTasks);
+  const int servers = number_within("--servers", std::to_string(count), 0, kMostTasks);
   if (servers < step.tasks) return {0, servers};
   throw UsageError(
       fmt::format("--servers {}: Slurm's step {} has {} tasks, and at least one must train; start "

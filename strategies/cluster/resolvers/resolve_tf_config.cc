@@ -58,7 +58,7 @@ std::vector<Endpoint> parse_job(const std::string& type, const Json& value) {
     const int most = static_cast<int>(tasks.size()) - 1;
     // The keys of a map with n entries must be 0 to n - 1. If one is missing, another one is out of
     // this range or comes twice, as "1" and "01".
-    const int index = value.is_array() ? next : parse_number(name, key, 0, most);
+    const int index = value.is_array() ? next : number_within(name, key, 0, most);
     if (!address.is_string()) refuse_config(position(where, key) + ": expected \"HOST:PORT\"");
     if (!indices.insert(index).second) refuse_config(position(where, key) + " comes twice");
     tasks[static_cast<std::size_t>(index)] = parse_endpoint(address.get<std::string>(), name);
@@ -92,7 +92,7 @@ int parse_index(const Json& task) {
   const auto found = task.find("index");
   if (found == task.end()) refuse_config("task has no index; expected a whole number from 0");
   const std::string text = found->is_string() ? found->get<std::string>() : found->dump();
-  return parse_number("TF_CONFIG: task.index", text, 0, kMostTasks);
+  return number_within("TF_CONFIG: task.index", text, 0, kMostTasks);
 }
 
 // Notes the keys that this resolver does not read, such as TensorFlow's "rpc_layer".

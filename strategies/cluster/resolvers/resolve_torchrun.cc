@@ -111,7 +111,7 @@ int processes_per_node(const Environment& environment) {
   int number = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, number);
   const bool is_word = error == std::errc::invalid_argument || stop != end;
-  return is_word ? 1 : parse_number(kVariable, text, 1, kMostTasks);
+  return is_word ? 1 : number_within(kVariable, text, 1, kMostTasks);
 }
 
 // Notes variables that describe nodes: no task can learn its rank from them.

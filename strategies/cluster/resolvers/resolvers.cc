@@ -182,11 +182,11 @@ std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Enviro
                                          Notes& /*unused*/) {
   if (!flags.rank) return std::nullopt;
   const int servers =
-      flags.servers ? parse_number("--servers", std::to_string(*flags.servers), 0, kMostTasks) : 0;
+      flags.servers ? number_within("--servers", std::to_string(*flags.servers), 0, kMostTasks) : 0;
   require_all_or_none(flags);
   ClusterSpec spec;
-  spec.world_size = parse_number("--world-size", std::to_string(*flags.world_size), 1, kMostTasks);
-  spec.index = parse_number("--rank", std::to_string(*flags.rank), 0, kMostTasks);
+  spec.world_size = number_within("--world-size", std::to_string(*flags.world_size), 1, kMostTasks);
+  spec.index = number_within("--rank", std::to_string(*flags.rank), 0, kMostTasks);
   require_below("--rank", spec.index, "--world-size", spec.world_size);
   spec.num_servers = servers;
   spec.nonce = given_nonce(flags.nonce, environment);

@@ -28,7 +28,7 @@ std::string required(const Environment& environment, std::string_view variable) 
 }
 
 int required_number(const Environment& environment, std::string_view variable, int least) {
-  return parse_number(variable, required(environment, variable), least, kMostTasks);
+  return number_within(variable, required(environment, variable), least, kMostTasks);
 }
 
 // Returns the nodes of the step and their numbers of tasks, in Slurm's order.
@@ -133,7 +133,8 @@ std::uint16_t read_port(const Environment& environment, std::string_view id) {
   const auto reserved = filled(environment, "SLURM_STEP_RESV_PORTS");
   if (!reserved) return derive_port(id);
   const std::string first = reserved->substr(0, reserved->find_first_of("-,"));
-  return static_cast<std::uint16_t>(parse_number("SLURM_STEP_RESV_PORTS", first, 1, kMaxSlurmPort));
+  return static_cast<std::uint16_t>(
+      number_within("SLURM_STEP_RESV_PORTS", first, 1, kMaxSlurmPort));
 }
 
 // Returns the node that runs the batch script, which is the first node of the job.
