@@ -1,6 +1,7 @@
 // Gives a job a nonce if its launcher gives none, and checks and completes a rendezvous address
 // that a resolver has derived from a scheduler's node names and job numbers. Resolvers do not use
-// the network, so this file looks up names and opens the port.
+// the network, so prepare_rendezvous.cc looks up names and opens the port. nonce_file.cc shares the
+// nonce through a file.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // Reads and checks Slurm's variables about the step of this task: the number of tasks, the node of
 // each task, and the number of this task. A step is the set of tasks that one srun started.
-// resolve_slurm.cc derives roles from them.
+// resolve_slurm.cc derives roles from them. slurm_nodes.cc has the second half of these functions:
+// they expand Slurm's short forms for nodes and counts, and place ranks on nodes.
 #pragma once
 
 #include <cstdint>
