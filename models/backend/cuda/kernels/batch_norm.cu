@@ -15,7 +15,7 @@ namespace {
 
 // Terms of batch norm's forward sums: x - shift and its square.
 template <typename T>
-struct SumTerms {
+struct SumTerms : PlainTerms {
   static constexpr int kSums = 2;
   static constexpr int kRowsAtOnce = 4;
   const T* x;
@@ -163,7 +163,7 @@ std::int64_t batch_norm_scratch(const BatchNormShape& shape) {
 template <typename T>
 void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
                      void* scratch, cudaStream_t stream) {
-  column_sums<T>("batch_norm_sums", SumTerms<T>{x, shift}, shape.rows, shape.channels,
+  column_sums<T>("batch_norm_sums", SumTerms<T>{{}, x, shift}, shape.rows, shape.channels,
                  rows_in_vectors<T>(shape.channels, x, shift), scratch, sums,
                  sums + 2 * shape.channels, stream);
 }

@@ -39,15 +39,10 @@ struct AddBias {
 };
 
 template <typename T>
-struct BiasGradientTerms {
+struct BiasGradientTerms : PlainTerms {
   static constexpr int kSums = 1;
   static constexpr int kRowsAtOnce = 4;
   const T* dy;
-
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
 
   template <int kWidth>
   __device__ Pack<T, kWidth> read(std::int64_t first) const {
@@ -74,7 +69,7 @@ void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool rel
 template <typename T>
 void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
                    cudaStream_t stream) {
-  column_sums<T>("bias_gradient", BiasGradientTerms<T>{dy}, rows, channels,
+  column_sums<T>("bias_gradient", BiasGradientTerms<T>{{}, dy}, rows, channels,
                  rows_in_vectors<T>(channels, dy), scratch, db, nullptr, stream);
 }
 

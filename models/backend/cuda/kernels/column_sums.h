@@ -36,6 +36,16 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
 // per channel.
 struct NoConstants {};
 
+// A base class of Terms (column_sums_kernel) that need no constants, or no step after the last row.
+struct PlainTerms {
+  template <int kWidth>
+  __device__ NoConstants constants(int /*channel*/) const {
+    return {};
+  }
+  template <int kWidth, typename Sums>
+  __device__ void finish(int /*channel*/, Sums& /*sums*/) const {}
+};
+
 // Column sums take two kernels. This kernel sums over blocks of rows and writes the sums to partial
 // [row_blocks][kSums][channels]. A pack is kWidth adjacent channels of a row, which a thread reads
 // at once. Terms defines what is summed, by these members:
@@ -45,8 +55,7 @@ struct NoConstants {};
 // - read<kWidth>(first): returns the pack that begins at index `first` of the map.
 // - add(first, inputs, constants, sums): adds the terms of a pack to sums, float[kSums][kWidth],
 //   where `inputs` is the result of read(first).
-// - finish<kWidth>(channel, sums): called after a thread's last row. Terms need not have this
-//   member.
+// - finish<kWidth>(channel, sums): called after a thread's last row.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -57,9 +66,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     for_packs_of_thread<Terms::kRowsAtOnce>(
         place, grid, [&](std::int64_t first) { return terms.template read<kWidth>(first); },
         [&](std::int64_t first, const auto& inputs) { terms.add(first, inputs, constants, sums); });
-    if constexpr (requires { terms.template finish<kWidth>(place.channel, sums); }) {
-      terms.template finish<kWidth>(place.channel, sums);
-    }
+    terms.template finish<kWidth>(place.channel, sums);
   }
   __shared__ float tile[kThreads * kWidth];  // partial sums: [rows of the block][lanes][kWidth]
   const int columns = grid.lanes * kWidth;

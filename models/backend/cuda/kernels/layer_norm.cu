@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename T>
-struct ParameterGradientTerms {
+struct ParameterGradientTerms : PlainTerms {
   static constexpr int kSums = 2;
   static constexpr int kRowsAtOnce = 2;
   const T* x;
@@ -100,11 +100,6 @@ struct ParameterGradientTerms {
     Pack<T, kWidth> x;
     Pack<T, kWidth> dy;
   };
-
-  template <int kWidth>
-  __device__ NoConstants constants(int) const {
-    return {};
-  }
 
   template <int kWidth>
   __device__ Inputs<kWidth> read(std::int64_t first) const {
@@ -156,9 +151,9 @@ void layer_norm_parameter_gradients(const LayerNormShape& shape, const T* x, con
                                     const float* mean, const float* inverse_stddev,
                                     float* gradients, void* scratch, cudaStream_t stream) {
   column_sums<T>("layer_norm_parameter_gradients",
-                 ParameterGradientTerms<T>{x, dy, mean, inverse_stddev, shape.channels}, shape.rows,
-                 shape.channels, rows_in_vectors<T>(shape.channels, x, dy), scratch, gradients,
-                 nullptr, stream);
+                 ParameterGradientTerms<T>{{}, x, dy, mean, inverse_stddev, shape.channels},
+                 shape.rows, shape.channels, rows_in_vectors<T>(shape.channels, x, dy), scratch,
+                 gradients, nullptr, stream);
 }
 
 std::int64_t layer_norm_scratch(const LayerNormShape& shape) {
