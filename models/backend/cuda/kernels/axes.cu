@@ -1,7 +1,5 @@
 // Sums along the axes of maps (a transpose and a mean are special cases), and products of maps with
 // the factors of their channels. A thread writes each element once and sums in a fixed order.
-#include <tuple>
-
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -98,13 +96,15 @@ void multiply_channels_gradient(const T* x, const T* dy, T* dfactors, std::int64
                   rows_in_vectors<T>(channels, x, dy, dfactors), stream);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto axis_functions() {
-  return std::make_tuple(axis_sums<T>..., multiply_channels<T>...,
-                         multiply_channels_gradient<T>...);
-}
-template auto axis_functions<float, __nv_bfloat16, __half>();
+template decltype(axis_sums<float>) axis_sums<float>;
+template decltype(axis_sums<__nv_bfloat16>) axis_sums<__nv_bfloat16>;
+template decltype(axis_sums<__half>) axis_sums<__half>;
+template decltype(multiply_channels<float>) multiply_channels<float>;
+template decltype(multiply_channels<__nv_bfloat16>) multiply_channels<__nv_bfloat16>;
+template decltype(multiply_channels<__half>) multiply_channels<__half>;
+template decltype(multiply_channels_gradient<float>) multiply_channels_gradient<float>;
+template decltype(multiply_channels_gradient<__nv_bfloat16>)
+    multiply_channels_gradient<__nv_bfloat16>;
+template decltype(multiply_channels_gradient<__half>) multiply_channels_gradient<__half>;
 
 }  // namespace syncopate::cuda

@@ -2,7 +2,6 @@
 // and the output in one pass over the map (in f32).
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
@@ -202,12 +201,11 @@ void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean
   });
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto batch_norm_functions() {
-  return std::make_tuple(batch_norm_sums<T>..., batch_norm_apply<T>...);
-}
-template auto batch_norm_functions<float, __nv_bfloat16, __half>();
+template decltype(batch_norm_sums<float>) batch_norm_sums<float>;
+template decltype(batch_norm_sums<__nv_bfloat16>) batch_norm_sums<__nv_bfloat16>;
+template decltype(batch_norm_sums<__half>) batch_norm_sums<__half>;
+template decltype(batch_norm_apply<float>) batch_norm_apply<float>;
+template decltype(batch_norm_apply<__nv_bfloat16>) batch_norm_apply<__nv_bfloat16>;
+template decltype(batch_norm_apply<__half>) batch_norm_apply<__half>;
 
 }  // namespace syncopate::cuda

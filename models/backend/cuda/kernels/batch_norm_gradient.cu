@@ -1,7 +1,5 @@
 // The backward pass of batch norm computes the sums of the gradient, the coefficients of each
 // channel from them (in f64), and the gradients of the maps in one pass (in f32).
-#include <tuple>
-
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -191,12 +189,11 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uin
   });
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto batch_norm_gradient_functions() {
-  return std::make_tuple(batch_norm_gradient_sums<T>..., batch_norm_backward<T>...);
-}
-template auto batch_norm_gradient_functions<float, __nv_bfloat16, __half>();
+template decltype(batch_norm_gradient_sums<float>) batch_norm_gradient_sums<float>;
+template decltype(batch_norm_gradient_sums<__nv_bfloat16>) batch_norm_gradient_sums<__nv_bfloat16>;
+template decltype(batch_norm_gradient_sums<__half>) batch_norm_gradient_sums<__half>;
+template decltype(batch_norm_backward<float>) batch_norm_backward<float>;
+template decltype(batch_norm_backward<__nv_bfloat16>) batch_norm_backward<__nv_bfloat16>;
+template decltype(batch_norm_backward<__half>) batch_norm_backward<__half>;
 
 }  // namespace syncopate::cuda

@@ -1,6 +1,4 @@
 // Adds a bias to every row of a map, and sums the rows of a gradient to the gradient of the bias.
-#include <tuple>
-
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -77,12 +75,11 @@ std::int64_t bias_gradient_scratch(std::int64_t rows, int channels) {
   return column_sums_scratch(rows, channels, 1);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto bias_functions() {
-  return std::make_tuple(add_bias<T>..., bias_gradient<T>...);
-}
-template auto bias_functions<float, __nv_bfloat16, __half>();
+template decltype(add_bias<float>) add_bias<float>;
+template decltype(add_bias<__nv_bfloat16>) add_bias<__nv_bfloat16>;
+template decltype(add_bias<__half>) add_bias<__half>;
+template decltype(bias_gradient<float>) bias_gradient<float>;
+template decltype(bias_gradient<__nv_bfloat16>) bias_gradient<__nv_bfloat16>;
+template decltype(bias_gradient<__half>) bias_gradient<__half>;
 
 }  // namespace syncopate::cuda

@@ -2,7 +2,6 @@
 // sums, products.
 #include <cmath>
 #include <cstdint>
-#include <tuple>
 #include <type_traits>
 
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -233,15 +232,41 @@ void activate_backward(const ActivationOp& op, const T* x, const T* dy, T* dx, s
   });
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto elementwise_functions() {
-  return std::make_tuple(normalise<std::uint8_t, T>..., normalise<std::uint16_t, T>...,
-                         normalise<float, T>..., convert<T, float>..., convert<T, __nv_bfloat16>...,
-                         convert<T, __half>..., relu_forward<T>..., relu_backward<T>..., add<T>...,
-                         multiply<T>..., activate_forward<T>..., activate_backward<T>...);
-}
-template auto elementwise_functions<float, __nv_bfloat16, __half>();
+template decltype(normalise<std::uint8_t, float>) normalise<std::uint8_t, float>;
+template decltype(normalise<std::uint8_t, __nv_bfloat16>) normalise<std::uint8_t, __nv_bfloat16>;
+template decltype(normalise<std::uint8_t, __half>) normalise<std::uint8_t, __half>;
+template decltype(normalise<std::uint16_t, float>) normalise<std::uint16_t, float>;
+template decltype(normalise<std::uint16_t, __nv_bfloat16>) normalise<std::uint16_t, __nv_bfloat16>;
+template decltype(normalise<std::uint16_t, __half>) normalise<std::uint16_t, __half>;
+template decltype(normalise<float, float>) normalise<float, float>;
+template decltype(normalise<float, __nv_bfloat16>) normalise<float, __nv_bfloat16>;
+template decltype(normalise<float, __half>) normalise<float, __half>;
+template decltype(convert<float, float>) convert<float, float>;
+template decltype(convert<__nv_bfloat16, float>) convert<__nv_bfloat16, float>;
+template decltype(convert<__half, float>) convert<__half, float>;
+template decltype(convert<float, __nv_bfloat16>) convert<float, __nv_bfloat16>;
+template decltype(convert<__nv_bfloat16, __nv_bfloat16>) convert<__nv_bfloat16, __nv_bfloat16>;
+template decltype(convert<__half, __nv_bfloat16>) convert<__half, __nv_bfloat16>;
+template decltype(convert<float, __half>) convert<float, __half>;
+template decltype(convert<__nv_bfloat16, __half>) convert<__nv_bfloat16, __half>;
+template decltype(convert<__half, __half>) convert<__half, __half>;
+template decltype(relu_forward<float>) relu_forward<float>;
+template decltype(relu_forward<__nv_bfloat16>) relu_forward<__nv_bfloat16>;
+template decltype(relu_forward<__half>) relu_forward<__half>;
+template decltype(relu_backward<float>) relu_backward<float>;
+template decltype(relu_backward<__nv_bfloat16>) relu_backward<__nv_bfloat16>;
+template decltype(relu_backward<__half>) relu_backward<__half>;
+template decltype(add<float>) add<float>;
+template decltype(add<__nv_bfloat16>) add<__nv_bfloat16>;
+template decltype(add<__half>) add<__half>;
+template decltype(multiply<float>) multiply<float>;
+template decltype(multiply<__nv_bfloat16>) multiply<__nv_bfloat16>;
+template decltype(multiply<__half>) multiply<__half>;
+template decltype(activate_forward<float>) activate_forward<float>;
+template decltype(activate_forward<__nv_bfloat16>) activate_forward<__nv_bfloat16>;
+template decltype(activate_forward<__half>) activate_forward<__half>;
+template decltype(activate_backward<float>) activate_backward<float>;
+template decltype(activate_backward<__nv_bfloat16>) activate_backward<__nv_bfloat16>;
+template decltype(activate_backward<__half>) activate_backward<__half>;
 
 }  // namespace syncopate::cuda

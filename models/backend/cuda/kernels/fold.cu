@@ -1,7 +1,6 @@
 // Folds maps: blocks of pixels become the channels of one pixel, and channels of zeros are added,
 // because cuDNN convolves the three channels of samples slowly.
 #include <climits>
-#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -147,13 +146,22 @@ void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream
          x, elements);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto fold_functions() {
-  return std::make_tuple(fold<T>..., unfold<T>..., fold_normalised<std::uint8_t, T>...,
-                         fold_normalised<std::uint16_t, T>..., fold_normalised<float, T>...);
-}
-template auto fold_functions<float, __nv_bfloat16, __half>();
+template decltype(fold<float>) fold<float>;
+template decltype(fold<__nv_bfloat16>) fold<__nv_bfloat16>;
+template decltype(fold<__half>) fold<__half>;
+template decltype(unfold<float>) unfold<float>;
+template decltype(unfold<__nv_bfloat16>) unfold<__nv_bfloat16>;
+template decltype(unfold<__half>) unfold<__half>;
+template decltype(fold_normalised<std::uint8_t, float>) fold_normalised<std::uint8_t, float>;
+template decltype(fold_normalised<std::uint8_t, __nv_bfloat16>)
+    fold_normalised<std::uint8_t, __nv_bfloat16>;
+template decltype(fold_normalised<std::uint8_t, __half>) fold_normalised<std::uint8_t, __half>;
+template decltype(fold_normalised<std::uint16_t, float>) fold_normalised<std::uint16_t, float>;
+template decltype(fold_normalised<std::uint16_t, __nv_bfloat16>)
+    fold_normalised<std::uint16_t, __nv_bfloat16>;
+template decltype(fold_normalised<std::uint16_t, __half>) fold_normalised<std::uint16_t, __half>;
+template decltype(fold_normalised<float, float>) fold_normalised<float, float>;
+template decltype(fold_normalised<float, __nv_bfloat16>) fold_normalised<float, __nv_bfloat16>;
+template decltype(fold_normalised<float, __half>) fold_normalised<float, __half>;
 
 }  // namespace syncopate::cuda

@@ -1,7 +1,6 @@
 // Layer norm: a group of threads computes each row of a map; the gradients of weight and bias are
 // sums over the rows.
 #include <cmath>
-#include <tuple>
 
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
@@ -160,13 +159,15 @@ std::int64_t layer_norm_scratch(const LayerNormShape& shape) {
   return column_sums_scratch(shape.rows, shape.channels, 2);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto layer_norm_functions() {
-  return std::make_tuple(layer_norm<T>..., layer_norm_backward<T>...,
-                         layer_norm_parameter_gradients<T>...);
-}
-template auto layer_norm_functions<float, __nv_bfloat16, __half>();
+template decltype(layer_norm<float>) layer_norm<float>;
+template decltype(layer_norm<__nv_bfloat16>) layer_norm<__nv_bfloat16>;
+template decltype(layer_norm<__half>) layer_norm<__half>;
+template decltype(layer_norm_backward<float>) layer_norm_backward<float>;
+template decltype(layer_norm_backward<__nv_bfloat16>) layer_norm_backward<__nv_bfloat16>;
+template decltype(layer_norm_backward<__half>) layer_norm_backward<__half>;
+template decltype(layer_norm_parameter_gradients<float>) layer_norm_parameter_gradients<float>;
+template decltype(layer_norm_parameter_gradients<__nv_bfloat16>)
+    layer_norm_parameter_gradients<__nv_bfloat16>;
+template decltype(layer_norm_parameter_gradients<__half>) layer_norm_parameter_gradients<__half>;
 
 }  // namespace syncopate::cuda

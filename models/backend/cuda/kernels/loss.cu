@@ -3,7 +3,6 @@
 #include <climits>
 #include <cmath>
 #include <cstddef>
-#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -228,12 +227,11 @@ std::int64_t number_loss_scratch(const NumberLossShape& shape) {
   return shape.n * static_cast<std::int64_t>(sizeof(RowLoss));
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto loss_functions() {
-  return std::make_tuple(softmax_cross_entropy<T>..., number_loss<T>...);
-}
-template auto loss_functions<float, __nv_bfloat16, __half>();
+template decltype(softmax_cross_entropy<float>) softmax_cross_entropy<float>;
+template decltype(softmax_cross_entropy<__nv_bfloat16>) softmax_cross_entropy<__nv_bfloat16>;
+template decltype(softmax_cross_entropy<__half>) softmax_cross_entropy<__half>;
+template decltype(number_loss<float>) number_loss<float>;
+template decltype(number_loss<__nv_bfloat16>) number_loss<__nv_bfloat16>;
+template decltype(number_loss<__half>) number_loss<__half>;
 
 }  // namespace syncopate::cuda

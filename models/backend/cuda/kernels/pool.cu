@@ -1,7 +1,5 @@
 // The pooling kernels: a thread computes one pack of channels of one pixel. The thread writes each
 // output element once, and reads the inputs in a fixed order.
-#include <tuple>
-
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -319,14 +317,23 @@ void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int c
                   n * pixels, channels, rows_in_vectors<T>(channels, dy, dx), stream);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto pooling_functions() {
-  return std::make_tuple(max_pool_forward<T>..., max_pool_backward<T>...,
-                         window_average_forward<T>..., window_average_backward<T>...,
-                         average_pool_forward<T>..., average_pool_backward<T>...);
-}
-template auto pooling_functions<float, __nv_bfloat16, __half>();
+template decltype(max_pool_forward<float>) max_pool_forward<float>;
+template decltype(max_pool_forward<__nv_bfloat16>) max_pool_forward<__nv_bfloat16>;
+template decltype(max_pool_forward<__half>) max_pool_forward<__half>;
+template decltype(max_pool_backward<float>) max_pool_backward<float>;
+template decltype(max_pool_backward<__nv_bfloat16>) max_pool_backward<__nv_bfloat16>;
+template decltype(max_pool_backward<__half>) max_pool_backward<__half>;
+template decltype(window_average_forward<float>) window_average_forward<float>;
+template decltype(window_average_forward<__nv_bfloat16>) window_average_forward<__nv_bfloat16>;
+template decltype(window_average_forward<__half>) window_average_forward<__half>;
+template decltype(window_average_backward<float>) window_average_backward<float>;
+template decltype(window_average_backward<__nv_bfloat16>) window_average_backward<__nv_bfloat16>;
+template decltype(window_average_backward<__half>) window_average_backward<__half>;
+template decltype(average_pool_forward<float>) average_pool_forward<float>;
+template decltype(average_pool_forward<__nv_bfloat16>) average_pool_forward<__nv_bfloat16>;
+template decltype(average_pool_forward<__half>) average_pool_forward<__half>;
+template decltype(average_pool_backward<float>) average_pool_backward<float>;
+template decltype(average_pool_backward<__nv_bfloat16>) average_pool_backward<__nv_bfloat16>;
+template decltype(average_pool_backward<__half>) average_pool_backward<__half>;
 
 }  // namespace syncopate::cuda

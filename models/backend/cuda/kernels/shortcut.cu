@@ -1,6 +1,4 @@
 // CUDA kernels of ResNet's shortcut A: take every stride-th pixel and append channels of zeros.
-#include <tuple>
-
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -72,12 +70,11 @@ void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStrea
                   shape.n * shape.height * shape.width, shape.channels, vectors, stream);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto shortcut_functions() {
-  return std::make_tuple(shortcut_forward<T>..., shortcut_backward<T>...);
-}
-template auto shortcut_functions<float, __nv_bfloat16, __half>();
+template decltype(shortcut_forward<float>) shortcut_forward<float>;
+template decltype(shortcut_forward<__nv_bfloat16>) shortcut_forward<__nv_bfloat16>;
+template decltype(shortcut_forward<__half>) shortcut_forward<__half>;
+template decltype(shortcut_backward<float>) shortcut_backward<float>;
+template decltype(shortcut_backward<__nv_bfloat16>) shortcut_backward<__nv_bfloat16>;
+template decltype(shortcut_backward<__half>) shortcut_backward<__half>;
 
 }  // namespace syncopate::cuda

@@ -1,6 +1,5 @@
 // Softmax: a group of threads computes each row of a map.
 #include <cmath>
-#include <tuple>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -79,12 +78,11 @@ void softmax_backward(std::int64_t rows, int channels, const T* y, const T* dy, 
                });
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto softmax_functions() {
-  return std::make_tuple(softmax<T>..., softmax_backward<T>...);
-}
-template auto softmax_functions<float, __nv_bfloat16, __half>();
+template decltype(softmax<float>) softmax<float>;
+template decltype(softmax<__nv_bfloat16>) softmax<__nv_bfloat16>;
+template decltype(softmax<__half>) softmax<__half>;
+template decltype(softmax_backward<float>) softmax_backward<float>;
+template decltype(softmax_backward<__nv_bfloat16>) softmax_backward<__nv_bfloat16>;
+template decltype(softmax_backward<__half>) softmax_backward<__half>;
 
 }  // namespace syncopate::cuda

@@ -1,7 +1,5 @@
 // Upsampling: a thread computes one pack of channels of one pixel. It writes each element once, and
 // reads the others in a fixed order.
-#include <tuple>
-
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -115,12 +113,11 @@ void upsample_backward(const UpsampleShape& shape, const T* dy, T* dx, cudaStrea
                   rows_in_vectors<T>(shape.channels, dy, dx), stream);
 }
 
-// Instantiates the functions of this file for each type of maps: a function whose address is
-// taken is instantiated.
-template <typename... T>
-auto upsampling_functions() {
-  return std::make_tuple(upsample_forward<T>..., upsample_backward<T>...);
-}
-template auto upsampling_functions<float, __nv_bfloat16, __half>();
+template decltype(upsample_forward<float>) upsample_forward<float>;
+template decltype(upsample_forward<__nv_bfloat16>) upsample_forward<__nv_bfloat16>;
+template decltype(upsample_forward<__half>) upsample_forward<__half>;
+template decltype(upsample_backward<float>) upsample_backward<float>;
+template decltype(upsample_backward<__nv_bfloat16>) upsample_backward<__nv_bfloat16>;
+template decltype(upsample_backward<__half>) upsample_backward<__half>;
 
 }  // namespace syncopate::cuda
