@@ -245,7 +245,7 @@ struct LossMetric {
   bool is_share = true;
 };
 
-std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entropy"
+std::string_view name(LossKind kind);  // such as "softmax-cross-entropy"
 // Returns the metrics of a loss, at most kMostMetrics.
 std::span<const LossMetric> metrics(LossKind kind) noexcept;
 // Returns whether the targets of a loss are classes, i32; otherwise they are numbers, f32.
@@ -260,7 +260,7 @@ using Operation =
                  TransposeOp, ReduceMeanOp, MatmulOp, ShortcutOp, LossOp>;
 
 // Returns the name of an operation in a network's text, such as "conv2d".
-std::string_view name(const Operation& operation) noexcept;
+std::string_view name(const Operation& operation);
 
 struct Node {
   // Such as "layer1.0.conv1". Nodes with parameters, inputs and dropouts have a name; the name of

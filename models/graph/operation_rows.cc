@@ -14,7 +14,6 @@ namespace {
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
 
 constexpr std::int64_t kLargestMapSide = std::int64_t{1} << 30;  // of a map inside the network
-constexpr const char* kBothBounds = "'low' or 'high' is missing; expected both bounds";
 constexpr std::string_view kHasParameters = "a node with parameters needs one";
 
 using Fields = std::vector<Field>;
@@ -77,7 +76,12 @@ NumberField epsilon_field(float& value) {
 }
 NumberField any_number(float& value) {
   constexpr float kMost = std::numeric_limits<float>::max();
-  return {.value = &value, .least = -kMost, .most = kMost, .why_required = kBothBounds};
+  return {.value = &value, .least = -kMost, .most = kMost};
+}
+NumberField clip_bound(float& value) {
+  NumberField field = any_number(value);
+  field.why_required = "'low' or 'high' is missing; expected both bounds";
+  return field;
 }
 // Pool: MaxPoolOp or AveragePoolOp.
 template <typename Pool>
@@ -225,7 +229,7 @@ std::vector<OperationRow> make_rows() {
       activation_row(
           Activation::kClip, {.name = "clip", .help = "low, high: min(max(x, low), high)"},
           [](ActivationOp& op, NodeDraft& /*node*/) {
-            return Fields{{"low", any_number(op.low), true}, {"high", any_number(op.high), true}};
+            return Fields{{"low", clip_bound(op.low), true}, {"high", clip_bound(op.high), true}};
           },
           [](GraphBuilder& build, NodeDraft& node, ActivationOp& op) {
             return build.clip(node.inputs[0], op.low, op.high);
@@ -430,8 +434,8 @@ const OperationRow& row_of(const Operation& operation) {
   return *found;
 }
 
-std::string_view name(const Operation& operation) noexcept { return row_of(operation).name; }
-std::string_view name(LossKind kind) noexcept { return name(Operation(LossOp{.kind = kind})); }
+std::string_view name(const Operation& operation) { return row_of(operation).name; }
+std::string_view name(LossKind kind) { return name(Operation(LossOp{.kind = kind})); }
 
 std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
   const auto count = row_of(node.operation).multiply_adds;
