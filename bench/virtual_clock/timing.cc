@@ -216,11 +216,10 @@ class AsynchronousTiming {
                     .version = to.read[static_cast<std::size_t>(w)],
                     .gradient = {},
                     .values = std::span(&value_, 1)});
-    // Not a member: a worker that is answered at once may push at once.
-    std::vector<ps::ShardEvent> events;
-    while (const auto part = to.bucket.claim(1)) to.bucket.finish(*part, events);
+    events_.clear();
+    while (const auto part = to.bucket.claim(1)) to.bucket.finish(*part, events_);
     std::int64_t applied = 0;
-    for (const ps::ShardEvent& event : events) {
+    for (const ps::ShardEvent& event : events_) {
       if (event.kind == Kind::kApplied) {
         ++applied;
         window_.stale(event.staleness);
@@ -231,7 +230,7 @@ class AsynchronousTiming {
     if (applied > 0 && s == 0) window_.update(now(), accounts_);
     const VirtualTime done = is_summed_ ? occupy(s, applied) : now();
     if (!is_summed_) worker(w).on_server = now() - worker(w).sent;
-    for (const ps::ShardEvent& event : events) {
+    for (const ps::ShardEvent& event : events_) {
       if (event.kind != Kind::kAnswered) continue;
       if (is_summed_) worker(event.worker).on_server = done - now();
       if (done == now()) {
@@ -272,6 +271,7 @@ class AsynchronousTiming {
   std::vector<TimedWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   EventQueue<TimedEvent> queue_;
+  std::vector<ps::ShardEvent> events_;  // of the push that apply() handles
 };
 
 // In one round, each worker computes one gradient.
