@@ -17,8 +17,8 @@ struct PsOptions {
   int servers = 1;
   std::vector<std::string> transports = {"shm", "tcp"};  // transports of this program's jobs
   std::vector<std::string> optimizers = {"sgd"};
-  std::vector<std::string> compressions = {
-      "none"};  // of this program's jobs, as in train --compress
+  // The compressions of this program's jobs, as in train --compress.
+  std::vector<std::string> compressions = {"none"};
   std::string consistency = "async";
   std::string peer;      // "zmq" or "none"; empty: zmq if it is built
   int idle_seconds = 0;  // 0: the CPU time of idle servers is not measured

@@ -51,8 +51,8 @@ class ThreadTeam {
   const std::function<void(int)>* task_ = nullptr;
   const std::function<void(std::exception_ptr)>* on_failure_ = nullptr;
   std::atomic<std::uint32_t> generation_{0};  // incremented to start a run
-  std::atomic<std::uint32_t> running_{
-      0};  // number of members, other than member 0, that have not finished
+  // The number of members, other than member 0, that have not finished.
+  std::atomic<std::uint32_t> running_{0};
   std::atomic<std::uint32_t> arrived_{0};
   std::atomic<std::uint32_t> phase_{0};  // incremented when a barrier opens
   std::atomic<bool> failed_{false};

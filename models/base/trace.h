@@ -102,8 +102,8 @@ class Trace {
 
   const std::filesystem::path path_;
   const int task_;
-  const std::chrono::nanoseconds
-      since_1970_;  // added to a time of TraceThread::Clock to get the time since 1970
+  // Added to a time of TraceThread::Clock to get the time since 1970.
+  const std::chrono::nanoseconds since_1970_;
 
   std::mutex mutex_;  // guards all members below
   FileDescriptor file_;
