@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <string_view>
 
@@ -16,20 +15,14 @@
 namespace syncopate::bench {
 namespace {
 
-// The flags of train that plan has itself.
-constexpr std::array<std::string_view, 10> kOfPlan = {
-    "--model",      "--data",     "--batch-size-per-replica", "--epochs",
-    "--seed",       "--servers",  "--service-time",           "--slow",
-    "--link-delay", "--link-rate"};
-
 std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
-
-constexpr std::string_view kSeeTrain = "see syncopate train --help";
 
 // Returns the row of a flag, such as "--epochs"; null for a word that is no flag of train.
 const TrainFlag* find_row(std::string_view flag) {
   static const TrainFlag kHelp = {.name = "--help",
-                                  .in_comparison = {InComparison::kRefused, kSeeTrain}};
+                                  .in_comparison = {.use = InComparison::kRefused,
+                                                    .advice = "see syncopate train --help",
+                                                    .plan_advice = "see syncopate train --help"}};
   return flag == kHelp.name || flag == "-h" ? &kHelp : find_train_flag(flag);
 }
 
@@ -38,10 +31,7 @@ bool is_given_elsewhere(const TrainFlag& row) {
          row.in_comparison.use == InComparison::kRefused;
 }
 
-// Whether the values of the flag that the virtual clock takes change nothing there.
-bool is_neutral(const TrainFlag& row) {
-  return row.in_comparison.use == InComparison::kNeutral || row.name == "--collective";
-}
+bool is_neutral(const TrainFlag& row) { return row.in_comparison.use == InComparison::kNeutral; }
 
 // Returns what to type in place of a flag that compare sets or refuses.
 std::string instead_of(const TrainFlag& row, SharedBy command) {
@@ -52,15 +42,7 @@ std::string instead_of(const TrainFlag& row, SharedBy command) {
                            : "compare sets it for each run",
                        row.in_comparison.advice);
   }
-  if (std::ranges::find(kOfPlan, row.name) != kOfPlan.end()) {
-    return "plan has this flag itself; give it before the --";
-  }
-  if (row.in_comparison.advice.starts_with("compare starts the workers"))
-    return "plan has rows for each number of --workers, before the --";
-  const bool is_of_variants =
-      row.in_comparison.advice.find("in --strategies") != std::string_view::npos;
-  if (is_of_variants || row.in_comparison.advice == kSeeTrain)
-    return std::string(row.in_comparison.advice);
+  if (!row.in_comparison.plan_advice.empty()) return std::string(row.in_comparison.plan_advice);
   return "plan trains its rows once, to --target-accuracy; leave it out";
 }
 
@@ -168,14 +150,15 @@ void require_virtual(const SharedTrainFlags& shared, const Variant& variant) {
   for (const std::string& flag : flags.given) {
     const TrainFlag* const row = find_row(flag);
     check(row != nullptr, "the table has every flag of train");
-    const bool is_refused = row->in_comparison.use == InComparison::kRealOnly &&
-                            (row->in_comparison.is_refused == nullptr ||
-                             row->in_comparison.is_refused(flags.options, variant.workers));
+    const InComparison& rule = row->in_comparison;
+    const bool is_refused = rule.is_refused != nullptr
+                                ? rule.is_refused(flags.options, variant.workers)
+                                : rule.use == InComparison::kRealOnly;
     if (is_refused) {
       throw UsageError(fmt::format("{} {}: not available under the virtual clock: {}", flag,
-                                   text_of(flags.options, flag), row->in_comparison.advice));
+                                   text_of(flags.options, flag), rule.advice));
     }
-    if (row->in_comparison.use == InComparison::kOpensData && variant.has_flag(flag)) {
+    if (rule.use == InComparison::kOpensData && variant.has_flag(flag)) {
       throw UsageError(
           fmt::format("{}: under the virtual clock all variants read one data set; give {} after "
                       "--, for all of them",
@@ -185,15 +168,11 @@ void require_virtual(const SharedTrainFlags& shared, const Variant& variant) {
 }
 
 void require_flags_of_replay(const SharedTrainFlags& shared) {
-  constexpr std::array<std::string_view, 3> kOfReading = {"--cache-dir", "--cache-mb",
-                                                          "--no-progress"};
   for (const std::string& flag : shared.given) {
     const TrainFlag* const row = find_row(flag);
     check(row != nullptr, "the table has every flag of train");
-    if (row->in_comparison.use == InComparison::kOpensData ||
-        std::ranges::find(kOfReading, flag) != kOfReading.end()) {
-      continue;
-    }
+    const InComparison& rule = row->in_comparison;
+    if (rule.use == InComparison::kOpensData || rule.is_for_replay) continue;
     throw UsageError(fmt::format(
         "{} after --: --replay computes what the job of the record computed; leave it out", flag));
   }

@@ -11,7 +11,6 @@ namespace syncopate {
 namespace {
 
 constexpr int kMostInputThreads = 1024;
-constexpr std::string_view kBefore = "give it before the --";
 
 // Tasks may find a network file under different paths, so the bytes are compared.
 FlagText compared_model(const TrainOptions& o) {
@@ -135,7 +134,7 @@ std::vector<TrainFlag> data_flags() {
        .rules = {.choices = network_names(), .explain = why_no_network},
        .compared = compared_model,
        .is_recorded = true,
-       .in_comparison = {InComparison::kSetByCompare, kBefore}},
+       .in_comparison = kOfCompareAndPlan},
       {.name = "--head",
        .help = "hidden layers to insert before the output layer, such as dense:1016,dense:64",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -169,20 +168,21 @@ std::vector<TrainFlag> data_flags() {
        .rules = {.value = "NAME"},
        .agreement = TrainFlag::Agreement::kNone,
        .is_recorded = true,
-       .in_comparison = {InComparison::kSetByCompare, kBefore}},
+       .in_comparison = kOfCompareAndPlan},
       {.name = "--cache-dir",
        .help = "folder that keeps rendered samples, and the fastest algorithms measured on GPUs, "
                "between runs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kNeutral}},
+       .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
       {.name = "--seed",
        .help = "seed of initial values, sample order, augmentation and synthetic data",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.seed; },
        .is_recorded = true,
-       .in_comparison = {InComparison::kSetByCompare,
-                         "give --seeds N and --first-seed S before the --"}},
+       .in_comparison = {.use = InComparison::kSetByCompare,
+                         .advice = "give --seeds N and --first-seed S before the --",
+                         .plan_advice = kOfPlan}},
       {.name = "--image-size",
        .help = "height and width that stored pictures are resized to",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -214,7 +214,7 @@ std::vector<TrainFlag> data_flags() {
                                          : FlagText(fmt::format("{}", o.image.cache_mb));
            },
        .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kNeutral}},
+       .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
       {.name = "--skip-bad-records",
        .help = "largest number of damaged pictures that the whole job accepts in an epoch or an "
                "evaluation. Training reads the next good picture instead; evaluation leaves "

@@ -121,7 +121,7 @@ std::vector<TrainFlag> evaluation_flags() {
        .help = "print notes and results only, no progress line",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.hides_progress; },
        .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kNeutral}},
+       .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
   };
 }
 
@@ -199,7 +199,7 @@ std::vector<TrainFlag> output_flags() {
 }
 
 std::vector<TrainFlag> fault_flags() {
-  std::vector<TrainFlag> flags = {
+  return {
       {.name = "--service-time",
        .help = "delay in milliseconds that each step sleeps, to imitate a slower machine: "
                "constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
@@ -210,7 +210,8 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "DELAY", .default_text = "none"},
        .text = service_time_text,
-       .agreement = TrainFlag::Agreement::kNone},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = kOfCompareAndPlan},
       {.name = "--slow",
        .help = "multiply the --service-time of worker W by F",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -224,7 +225,8 @@ std::vector<TrainFlag> fault_flags() {
        .needs = {{[](const TrainOptions& o) {
                     return o.loop.service_time.kind != ServiceTimeKind::kNone;
                   },
-                  "--service-time, which it multiplies"}}},
+                  "--service-time, which it multiplies"}},
+       .in_comparison = kOfCompareAndPlan},
       {.name = "--pause",
        .help = "pause worker W once: `at` counts from the worker's first step, `for` is the "
                "duration, such as at=20s,for=5s",
@@ -235,7 +237,8 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "worker=W,at=TIME,for=TIME", .repeats = true},
        .text = pause_text,
-       .agreement = TrainFlag::Agreement::kNone},
+       .agreement = TrainFlag::Agreement::kNone,
+       .in_comparison = {InComparison::kSetByCompare, "give it before the --"}},
       {.name = "--link-delay",
        .help = "one-way delay of gradients and values over TCP, such as 1ms (a number alone is in "
                "seconds); the rendezvous and heartbeats are not delayed",
@@ -246,7 +249,8 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "TIME", .default_text = "none"},
        .text = link_delay_text,
-       .needs = {{has_links, ""}}},
+       .needs = {{has_links, ""}},
+       .in_comparison = kOfCompareAndPlan},
       {.name = "--link-rate",
        .help = "largest rate of each task's link in each direction, such as 1gbit, 100mbit or 50mb "
                "(megabytes per second)",
@@ -257,12 +261,9 @@ std::vector<TrainFlag> fault_flags() {
        },
        .rules = {.value = "RATE", .default_text = "unlimited"},
        .text = link_rate_text,
-       .needs = {{has_links, ""}}},
+       .needs = {{has_links, ""}},
+       .in_comparison = kOfCompareAndPlan},
   };
-  for (TrainFlag& flag : flags) {
-    flag.in_comparison = {InComparison::kSetByCompare, "give it before the --"};
-  }
-  return flags;
 }
 
 }  // namespace syncopate

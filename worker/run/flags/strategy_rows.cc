@@ -15,8 +15,17 @@ constexpr int kMostBucketMib = 1 << 20;
 constexpr int kMostStaleness = 1'000'000;
 constexpr double kLeastTimeout = 0.5;  // the least timeout that a flag may set, in seconds
 constexpr double kMostTimeout = 1e6;
-constexpr std::string_view kVariants = "give it in --strategies, as in parameter-server:ssp:2";
-constexpr std::string_view kWorkers = "compare starts the workers: give --workers before the --";
+constexpr InComparison kWorkers = {
+    .use = InComparison::kSetByCompare,
+    .advice = "compare starts the workers: give --workers before the --",
+    .plan_advice = "plan has rows for each number of --workers, before the --"};
+
+// For flags whose values are parts of the names of variants, in `compare` and in `plan`.
+constexpr InComparison of_variants(std::string_view advice) {
+  return {.use = InComparison::kSetByCompare, .advice = advice, .plan_advice = advice};
+}
+constexpr InComparison kVariants =
+    of_variants("give it in --strategies, as in parameter-server:ssp:2");
 
 Names collective_names() {
   Names names = {"auto"};
@@ -78,10 +87,10 @@ FlagRules timeout(std::string default_text) {
 }
 
 // Returns the row of a flag that places a task in its cluster (deploy/cli/cluster_flags.cc).
-TrainFlag place(std::string name, std::string_view advice) {
+TrainFlag place(std::string name, const InComparison& in_comparison) {
   return {.name = std::move(name),
           .agreement = TrainFlag::Agreement::kNone,
-          .in_comparison = {InComparison::kSetByCompare, advice}};
+          .in_comparison = in_comparison};
 }
 
 }  // namespace
@@ -92,7 +101,7 @@ std::vector<TrainFlag> strategy_flags() {
        .help = "distribution strategy",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.name; },
        .rules = {.choices = names_of(strategies())},
-       .in_comparison = {InComparison::kSetByCompare, "name it in --strategies"}},
+       .in_comparison = of_variants("name it in --strategies")},
       {.name = "--devices",
        .help = "devices of the replicas: cpu | cuda (all GPUs of this task) | cuda:0,cuda:1 (these "
                "GPUs, divided among the replicas)",
@@ -119,7 +128,7 @@ std::vector<TrainFlag> strategy_flags() {
                  .least = 1,
                  .most = kMostReplicas},
        .agreement = TrainFlag::Agreement::kNone,
-       .in_comparison = {InComparison::kSetByCompare, kWorkers}},
+       .in_comparison = kWorkers},
       {.name = "--stages",
        .help = "number of stages, parts of about equal work, that --strategy pipeline cuts the "
                "network into. Each stage has its own CPUs; add --accumulate N, so that N "
@@ -164,7 +173,7 @@ std::vector<TrainFlag> strategy_flags() {
                   },
                   ""}},
        .in_comparison =
-           {InComparison::kRealOnly,
+           {InComparison::kNeutral,
             "the virtual clock adds as local and ring do; leave it out, or compare with "
             "--clock real",
             sums_otherwise}},
@@ -214,7 +223,7 @@ std::vector<TrainFlag> cluster_flags() {
       place("--rank", kWorkers),
       place("--world-size", kWorkers),
       place("--rendezvous", kWorkers),
-      place("--servers", "give it before the --"),
+      place("--servers", kOfCompareAndPlan),
       place("--nonce", kWorkers),
       place("--role", kWorkers),
       {.name = "--rendezvous-timeout",
@@ -246,7 +255,7 @@ std::vector<TrainFlag> consistency_flags() {
        .rules = {.default_text = "async for parameter-server, sync for central-storage"},
        .needs = {kShared},
        .decides_updates = true,
-       .in_comparison = {InComparison::kSetByCompare, kVariants}},
+       .in_comparison = kVariants},
       {.name = "--max-staleness",
        .help = "steps that the fastest worker may be ahead of the slowest, with --consistency ssp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.max_staleness; },
@@ -255,7 +264,7 @@ std::vector<TrainFlag> consistency_flags() {
                  {[](const TrainOptions& o) { return consistency_of(o) == ps::Consistency::kSsp; },
                   "--consistency ssp"}},
        .decides_updates = true,
-       .in_comparison = {InComparison::kSetByCompare, kVariants}},
+       .in_comparison = kVariants},
       {.name = "--backup-workers",
        .help = "number of slowest gradients that each step drops, with --consistency sync",
        .field = [](TrainOptions& o) -> FlagTarget {
@@ -266,8 +275,8 @@ std::vector<TrainFlag> consistency_flags() {
                  {[](const TrainOptions& o) { return consistency_of(o) == ps::Consistency::kSync; },
                   "--consistency sync"}},
        .decides_updates = true,
-       .in_comparison = {InComparison::kSetByCompare,
-                         "give it in --strategies, as in parameter-server:sync+backup:1"}},
+       .in_comparison =
+           of_variants("give it in --strategies, as in parameter-server:sync+backup:1")},
       {.name = "--staleness-rule",
        .help = "correction of stale gradients, with --consistency async and ssp (inverse: learning "
                "rate divided by staleness; dc: delay compensation; dc-adaptive: delay compensation "
@@ -277,8 +286,8 @@ std::vector<TrainFlag> consistency_flags() {
        },
        .needs = {kShared},
        .decides_updates = true,
-       .in_comparison = {InComparison::kSetByCompare,
-                         "give it in --strategies, as in parameter-server:async+inverse"}},
+       .in_comparison =
+           of_variants("give it in --strategies, as in parameter-server:async+inverse")},
       {.name = "--compress",
        .help = "compression of the gradients that workers push, with error feedback: none | bf16 "
                "(also rounds the values that workers compute with) | topk:FRACTION (sends only "

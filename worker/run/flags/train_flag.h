@@ -28,10 +28,19 @@ struct InComparison {
   };
   Use use = kTrains;
   std::string_view advice = "";  // what the user should do instead, for the message
-  // For kRealOnly: returns whether a comparison with the virtual clock refuses the flag's value in
-  // `options` for a run with `workers` workers. If is_refused is null, it refuses every value.
+  // Returns whether a comparison with the virtual clock refuses the flag's value in `options` for a
+  // run with `workers` workers. Null: it refuses every value if `use` is kRealOnly, else none.
   bool (*is_refused)(const TrainOptions& options, int workers) = nullptr;
+  // The advice of `syncopate-bench plan`, which starts no runs; empty: to leave the flag out.
+  std::string_view plan_advice = "";
+  // Whether a comparison that replays a record takes the flag. It takes those of kOpensData, too.
+  bool is_for_replay = false;
 };
+
+inline constexpr std::string_view kOfPlan = "plan has this flag itself; give it before the --";
+// For flags that `compare` and `plan` have themselves.
+inline constexpr InComparison kOfCompareAndPlan = {
+    .use = InComparison::kSetByCompare, .advice = "give it before the --", .plan_advice = kOfPlan};
 
 // The value of a flag as it is written on the command line; nullopt if the options have no value
 // for the flag.
