@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "bench/compare/train_flags.h"
+#include "bench/plots/text.h"
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
@@ -23,6 +24,23 @@ std::vector<std::string> split(const std::string& text, char separator) {
     parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
   }
   return parts;
+}
+
+std::vector<std::string> strategies_with_consistency() {
+  std::vector<std::string> found;
+  for (const StrategyRow& row : strategies()) {
+    if (row.shares_variables()) found.emplace_back(row.name);
+  }
+  return found;
+}
+
+// Returns "backup:K" and the staleness rules, the parts of a variant that follow a "+".
+std::vector<std::string> additions() {
+  std::vector<std::string> found = {"backup:K"};
+  for (const ps::StalenessRule rule : kAllValues<ps::StalenessRule>) {
+    if (rule != ps::StalenessRule::kNone) found.emplace_back(name(rule));
+  }
+  return found;
 }
 
 class WordParser {
@@ -87,10 +105,15 @@ class WordParser {
 
   void parse_consistency(const std::vector<std::string>& words) {
     if (!variant_.row().shares_variables()) {
-      refuse("only parameter-server and central-storage have a consistency to choose");
+      refuse(fmt::format("only {} have a consistency to choose",
+                         listed(strategies_with_consistency())));
     }
     const auto consistency = value_named<ps::Consistency>(words[1]);
-    if (!consistency) refuse(fmt::format("expected async, ssp or sync, found \"{}\"", words[1]));
+    if (!consistency) {
+      const Names known = names<ps::Consistency>();
+      refuse(fmt::format("expected {}, found \"{}\"", listed({known.begin(), known.end()}, "or"),
+                         words[1]));
+    }
     is_sync_ = variant_.is_synchronous = *consistency == ps::Consistency::kSync;
     variant_.consistency.consistency = *consistency;
     if (words.size() == 2) return;
@@ -111,8 +134,7 @@ class WordParser {
     }
     const auto rule = value_named<ps::StalenessRule>(words[0]);
     if (words.size() != 1 || !rule || *rule == ps::StalenessRule::kNone)
-      refuse(fmt::format("expected backup:K, inverse, dc or dc-adaptive, found \"+{}\"",
-                         words.front()));
+      refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(), "or"), words.front()));
     if (variant_.is_synchronous) {
       refuse(fmt::format("\"+{}\" compensates for stale gradients and requires async or ssp",
                          words[0]));
