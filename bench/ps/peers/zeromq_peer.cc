@@ -13,11 +13,14 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/ps/peers/exchange.h"
 #include "models/base/errors.h"
+#include "ps/wire/context.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr int kZeroMqTimeoutMilliseconds = 60'000;
+using ps::wire::zmq_call;
+
+constexpr std::chrono::seconds kZeroMqTimeout{60};
 
 void release_nothing(void* /*bytes*/, void* /*hint*/) {}
 
@@ -27,12 +30,8 @@ class ZeroMqEnd final : public ExchangeEnd {
  public:
   explicit ZeroMqEnd(RankGroup& group)
       : is_worker_(group.rank() == 0),
-        socket_(context_, is_worker_ ? zmq::socket_type::dealer : zmq::socket_type::router) {
-    socket_.set(zmq::sockopt::sndhwm, 0);  // no limit: everything sent in an exchange is queued
-    socket_.set(zmq::sockopt::rcvhwm, 0);
-    socket_.set(zmq::sockopt::linger, 0);
-    socket_.set(zmq::sockopt::rcvtimeo, kZeroMqTimeoutMilliseconds);
-    socket_.set(zmq::sockopt::sndtimeo, kZeroMqTimeoutMilliseconds);
+        context_(zmq_call("zmq_ctx_new", [] { return zmq::context_t(); })),
+        socket_(zmq_call("zmq_socket", [this] { return make_socket(); })) {
     meet(group);
   }
 
@@ -55,6 +54,18 @@ class ZeroMqEnd final : public ExchangeEnd {
   }
 
  private:
+  zmq::socket_t make_socket() {
+    constexpr int kMilliseconds = std::chrono::milliseconds(kZeroMqTimeout).count();
+    zmq::socket_t socket(context_,
+                         is_worker_ ? zmq::socket_type::dealer : zmq::socket_type::router);
+    socket.set(zmq::sockopt::sndhwm, 0);  // no limit: everything sent in an exchange is queued
+    socket.set(zmq::sockopt::rcvhwm, 0);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::rcvtimeo, kMilliseconds);
+    socket.set(zmq::sockopt::sndtimeo, kMilliseconds);
+    return socket;
+  }
+
   std::span<const std::byte> chunk_of(std::span<const std::byte> bytes, std::size_t at) const {
     return bytes.subspan(at, std::min(chunk_bytes_, bytes.size() - at));
   }
@@ -62,16 +73,16 @@ class ZeroMqEnd final : public ExchangeEnd {
   // Connects the sockets; called by both ranks. The server publishes its port in its row of the
   // group's shared memory, because only rank 0 may share a text.
   void meet(RankGroup& group) {
-    const Deadline deadline =
-        Deadline::after(std::chrono::milliseconds(kZeroMqTimeoutMilliseconds));
+    const Deadline deadline = Deadline::after(kZeroMqTimeout);
     if (!is_worker_) {
-      socket_.bind("tcp://127.0.0.1:*");
+      zmq_call("zmq_bind", [this] { socket_.bind("tcp://127.0.0.1:*"); });
       const std::string endpoint = socket_.get(zmq::sockopt::last_endpoint);
       group.row(group.rank())[0] = std::stod(endpoint.substr(endpoint.rfind(':') + 1));
     }
     group.barrier(deadline);
     if (is_worker_) {
-      socket_.connect("tcp://127.0.0.1:" + std::to_string(static_cast<int>(group.row(1)[0])));
+      const auto port = static_cast<int>(group.row(1)[0]);
+      zmq_call("zmq_connect", [&] { socket_.connect(fmt::format("tcp://127.0.0.1:{}", port)); });
     }
   }
 
@@ -81,10 +92,12 @@ class ZeroMqEnd final : public ExchangeEnd {
          zmq::send_flags::none);
   }
   void send(zmq::message_t frame, zmq::send_flags flags) {
-    if (!socket_.send(frame, flags)) throw PeerError("ZeroMQ: nothing was sent for a minute");
+    if (zmq_call("zmq_msg_send", [&] { return socket_.send(frame, flags); })) return;
+    throw PeerError(fmt::format("ZeroMQ: nothing was sent for {} s", kZeroMqTimeout.count()));
   }
   void receive(zmq::message_t& frame) {
-    if (!socket_.recv(frame)) throw PeerError("ZeroMQ: nothing came for a minute");
+    if (zmq_call("zmq_msg_recv", [&] { return socket_.recv(frame); })) return;
+    throw PeerError(fmt::format("ZeroMQ: nothing came for {} s", kZeroMqTimeout.count()));
   }
 
   bool is_worker_;

@@ -17,7 +17,7 @@ inline constexpr std::string_view kZeroMqPeer = "zmq";
 ContestSide zeromq_side(const std::filesystem::path& program);
 
 // Runs one process of the peer until the input of rank 0 ends. Rank 0 is the worker and starts rank
-// 1, which is the server. Throws PeerError.
+// 1, which is the server. Throws PeerError, and FileError naming a call of ZeroMQ that failed.
 void run_ps_peer_rank(int rank);
 
 // The hidden subcommand that calls run_ps_peer_rank(). Its option is --rank.
