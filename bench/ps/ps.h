@@ -32,8 +32,7 @@ struct PsOptions {
 // the requested peer is not built, and PeerError if a side fails.
 void run_ps(PsOptions options);
 
-// Returns the sides of the contest that are jobs of this program. Throws UsageError for an unknown
-// name in `options`.
+// Returns the sides of the contest that are jobs of this program.
 std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program);
 
 }  // namespace syncopate::bench

@@ -6,7 +6,9 @@
 
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/peer.h"
 #include "bench/ps/peers/exchange.h"
 #include "bench/ps/peers/zeromq_peer.h"
@@ -66,11 +68,12 @@ TEST(PsSides, RefuseWhatTheyDoNotUnderstand) {
   EXPECT_THROW((void)side.ask("run 6 1", 1), PeerError);
 }
 
-TEST(PsSides, WithUnknownNamesAreAUsageError) {
-  EXPECT_THROW((void)own_ps_sides({.transports = {"udp"}}, "program"), UsageError);
-  EXPECT_THROW((void)own_ps_sides({.optimizers = {"lamb"}}, "program"), UsageError);
-  EXPECT_THROW((void)own_ps_sides({.compressions = {"zip"}}, "program"), UsageError);
-  EXPECT_THROW((void)own_ps_sides({.consistency = "never"}, "program"), UsageError);
+TEST(PsFlags, WithUnknownNamesAreAUsageError) {
+  for (const char* flag : {"--transport", "--optimizers", "--compress", "--consistency"}) {
+    FlagSet flags("syncopate-bench ps", "");
+    const Command command = declare_ps(flags, Environment());
+    EXPECT_THROW((void)flags.parse(std::vector<std::string>{flag, "lamb"}), UsageError) << flag;
+  }
 }
 
 TEST(PsSides, AreOneOfEachTransportOptimizerAndCompression) {
