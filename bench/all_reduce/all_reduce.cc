@@ -79,7 +79,7 @@ std::vector<Contestant> start(const AllReduceSides& sides) {
   std::vector<Contestant> contestants = start_contest(sides.sides, std::cout);
   for (const std::string& line : sides.absent) std::cout << "without " << line << '\n';
   std::cout << "TCP congestion control of the system: " << congestion_control()
-            << "; ours uses reno\n"
+            << "; the sides over TCP use reno\n"
             << std::endl;
   return contestants;
 }
@@ -142,9 +142,10 @@ Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
             {.value = "SIZE,...", .separator = ','});
   flags.add("--transport", &options->transports, "transports of syncopate that are measured",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--peers", &options->peers,
-            "what is measured beside syncopate: mpi, mpi-jemalloc or none",
-            {.value = "NAME,...", .default_text = "mpi if this build has MPI", .separator = ','});
+  flags.add("--peers", &options->peers, "what is measured beside syncopate",
+            {.default_text = "mpi,mpi-tcp if this build has MPI",
+             .choices = all_reduce_peers(),
+             .separator = ','});
   flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "also measure MPI with jemalloc preloaded");
   flags.add(
       "--rounds", &options->rounds,

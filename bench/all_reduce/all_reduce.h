@@ -13,7 +13,7 @@ struct AllReduceOptions {
   int ranks = 2;
   std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M", "64M"};
   std::vector<std::string> transports = {"shm", "tcp"};  // transports of this program's ring
-  std::vector<std::string> peers;  // other libraries to measure; empty: MPI if it is built
+  std::vector<std::string> peers;  // other libraries to measure; empty: MPI, if built
   bool mpi_jemalloc = false;       // also measures MPI with jemalloc preloaded
   int rounds = 7;
   double seconds_per_turn = 0.25;
@@ -21,9 +21,8 @@ struct AllReduceOptions {
   bool quick = false;
 };
 
-// Measures each size in turn and prints one table per size. Throws UsageError for an unknown
-// transport or library, a wrong size, or a library that is not built. Throws PeerError if a side
-// fails.
+// Measures each size in turn and prints one table per size. Throws UsageError for a wrong size or a
+// library that is not built. Throws PeerError if a side fails.
 void run_all_reduce(AllReduceOptions options);
 
 // Parses a size in bytes, with K, M and G for powers of 1024: "64K" is 65536. Throws UsageError

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <span>
 
+#include "bench/harness/peer.h"
 #include "models/base/errors.h"
 #include "models/base/own_program.h"
 #include "models/base/resource_limits.h"
@@ -20,13 +22,13 @@ std::string find_jemalloc() {
     const fs::path file = fs::path(folder) / "libjemalloc.so.2";
     if (fs::exists(file)) return file.string();
   }
-  throw UsageError("libjemalloc.so.2 is not installed: install libjemalloc2");
+  throw UnavailableError("libjemalloc.so.2 is not installed: install libjemalloc2");
 }
 
 Words mpi_command(const AllReduceOptions& options, const Words& settings) {
   const fs::path program = own_program().parent_path() / "peers" / "mpi_all_reduce";
   if (!fs::exists(program)) {
-    throw UsageError(
+    throw UnavailableError(
         "it is not built here: install openmpi-bin and libopenmpi-dev, then run cmake again");
   }
   Words words = {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"};
@@ -43,12 +45,19 @@ Words mpi_command(const AllReduceOptions& options, const Words& settings) {
 struct PeerRow {
   const char* name;
   bool unless_asked;  // whether it is measured if --peers is not given
+  bool tcp;           // whether data goes over TCP; otherwise it goes through shared memory
   Words (*command)(const AllReduceOptions&);
 };
 
 const std::array kPeers = {
-    PeerRow{"mpi", true, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
-    PeerRow{"mpi-jemalloc", false,
+    PeerRow{"mpi", true, false, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
+    PeerRow{"mpi-tcp", true, true,
+            [](const AllReduceOptions& o) {
+              return mpi_command(o, {"--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca",
+                                     "btl_tcp_if_include", "lo", "-x",
+                                     "LD_PRELOAD=" + reno_shim(own_program()).string()});
+            }},
+    PeerRow{"mpi-jemalloc", false, false,
             [](const AllReduceOptions& o) {
               // jemalloc keeps freed memory mapped; without this setting, large messages page-fault
               // again in each call.
@@ -64,26 +73,17 @@ Words own_command(const AllReduceOptions& options, const std::string& transport,
       "--transport",          transport,         "--largest-bytes", std::to_string(largest_bytes)};
 }
 
-void require_known(const std::vector<std::string>& peers) {
-  std::string known;
-  for (const PeerRow& row : kPeers) known.append(row.name).append(", ");
-  for (const std::string& peer : peers) {
-    bool found = peer == "none";
-    for (const PeerRow& row : kPeers) found = found || peer == row.name;
-    if (found) continue;
-    throw UsageError(std::string("--peers ").append(peer).append(": choose from ") + known +
-                     "none");
-  }
-}
-
 }  // namespace
+
+Names all_reduce_peers() {
+  Names names = names_of(std::span<const PeerRow>(kPeers));
+  names.emplace_back("none");
+  return names;
+}
 
 AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes) {
   AllReduceSides result;
   for (const std::string& transport : options.transports) {
-    if (transport != "shm" && transport != "tcp") {
-      throw UsageError("--transport " + transport + ": choose from shm, tcp");
-    }
     result.sides.push_back({.name = "ours, " + transport,
                             .ours = true,
                             .tcp = transport == "tcp",
@@ -91,13 +91,12 @@ AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64
   }
   std::vector<std::string> asked = options.peers;
   if (options.mpi_jemalloc) asked.emplace_back("mpi-jemalloc");
-  require_known(asked);
   for (const PeerRow& row : kPeers) {
     const bool named = std::find(asked.begin(), asked.end(), row.name) != asked.end();
     if (!named && !(options.peers.empty() && row.unless_asked)) continue;
     try {
-      result.sides.push_back({.name = row.name, .command = row.command(options)});
-    } catch (const UsageError& error) {
+      result.sides.push_back({.name = row.name, .tcp = row.tcp, .command = row.command(options)});
+    } catch (const UnavailableError& error) {
       const std::string line = std::string(row.name) + ": " + error.what();
       if (named) throw UsageError("--peers " + line);
       result.absent.push_back(line);

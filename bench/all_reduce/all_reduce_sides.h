@@ -6,6 +6,7 @@
 
 #include "bench/all_reduce/all_reduce.h"
 #include "bench/harness/contest.h"
+#include "models/base/flag_rules.h"
 
 namespace syncopate::bench {
 
@@ -15,8 +16,11 @@ struct AllReduceSides {
 };
 
 // Finds the sides to measure: this program's all-reduce, once per transport, and other libraries.
-// largest_bytes: the largest size to measure. Throws UsageError for an unknown transport or
-// library, and for a requested library that is missing.
+// largest_bytes: the largest size to measure. Throws UsageError for a requested library that is
+// missing.
 AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes);
+
+// Returns the names of AllReduceOptions::peers.
+Names all_reduce_peers();
 
 }  // namespace syncopate::bench

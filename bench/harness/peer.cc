@@ -216,4 +216,11 @@ fs::path peer_script(std::string_view file) {
   return fs::exists(installed) ? installed : fs::path(SYNCOPATE_BENCH_DIR) / "peers" / file;
 }
 
+fs::path reno_shim(const fs::path& program) {
+  fs::path shim = program.parent_path() / "peers" / "libreno_shim.so";
+  if (fs::exists(shim)) return shim;
+  throw UnavailableError(fmt::format(
+      "the peer needs {}, which is not there; build the target reno_shim", shim.string()));
+}
+
 }  // namespace syncopate::bench

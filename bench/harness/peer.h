@@ -79,4 +79,8 @@ std::vector<std::string> split_command(const std::string& text);
 // error.
 std::filesystem::path peer_script(std::string_view file);
 
+// Returns the library bench/peers/reno_shim.cc, which a peer with TCP sockets preloads. program:
+// the path of syncopate-bench. Throws UnavailableError when the library is not built.
+std::filesystem::path reno_shim(const std::filesystem::path& program);
+
 }  // namespace syncopate::bench

@@ -28,7 +28,7 @@ std::vector<Contestant> start(const PsOptions& options) {
       sides.push_back(zeromq_side(program));
     } catch (const UnavailableError& error) {
       if (!options.peer.empty()) throw;
-      std::cout << "without " << error.what() << "\n";
+      std::cout << "without " << kZeroMqPeer << ": " << error.what() << "\n";
     }
   }
   std::vector<Contestant> contestants = start_contest(std::move(sides), std::cout);

@@ -116,15 +116,9 @@ void keep_freed_memory() {
 }  // namespace
 
 ContestSide zeromq_side(const std::filesystem::path& program) {
-  const std::filesystem::path shim = program.parent_path() / "peers" / "libreno_shim.so";
-  if (!std::filesystem::exists(shim)) {
-    throw UnavailableError(
-        fmt::format("peer {} needs {}, which is not there; build the target reno_shim", kZeroMqPeer,
-                    shim.string()));
-  }
   return {.name = std::string(kZeroMqPeer),
           .tcp = true,
-          .command = {"env", "LD_PRELOAD=" + shim.string(), program.string(),
+          .command = {"env", "LD_PRELOAD=" + reno_shim(program).string(), program.string(),
                       std::string(kPsPeerRank)}};
 }
 

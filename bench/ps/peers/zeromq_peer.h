@@ -11,9 +11,8 @@ namespace syncopate::bench {
 
 inline constexpr std::string_view kZeroMqPeer = "zmq";
 
-// Returns raw ZeroMQ as one side of a contest. program: the path of syncopate-bench. The side
-// preloads peers/libreno_shim.so, in the folder of `program`, which sets the congestion control of
-// ZeroMQ's sockets. Throws UnavailableError when this library is not built.
+// Returns raw ZeroMQ as one side of a contest. program: the path of syncopate-bench. Throws what
+// reno_shim() throws.
 ContestSide zeromq_side(const std::filesystem::path& program);
 
 // Runs one process of the peer until the input of rank 0 ends. Rank 0 is the worker and starts rank

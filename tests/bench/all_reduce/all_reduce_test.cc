@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "bench/all_reduce/all_reduce_sides.h"
+#include "bench/harness/bench_commands.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -40,9 +44,12 @@ TEST(AllReduceSides, AreOursAloneWhenNoPeerIsWanted) {
   EXPECT_TRUE(found.absent.empty());
 }
 
-TEST(AllReduceSides, WithAnUnknownNameAreAUsageError) {
-  EXPECT_THROW(find_all_reduce_sides({.transports = {"udp"}, .peers = {"none"}}, 4096), UsageError);
-  EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
+TEST(AllReduceFlags, WithUnknownNamesAreAUsageError) {
+  for (const char* flag : {"--transport", "--peers"}) {
+    FlagSet flags("syncopate-bench all-reduce", "");
+    const Command command = declare_all_reduce(flags, Environment());
+    EXPECT_THROW((void)flags.parse(std::vector<std::string>{flag, "nccl"}), UsageError) << flag;
+  }
 }
 
 // The folder of this test program has no program that runs the all-reduce of MPI for comparison, as
@@ -50,8 +57,9 @@ TEST(AllReduceSides, WithAnUnknownNameAreAUsageError) {
 TEST(AllReduceSides, NameWhatIsMissingAndRefuseWhatWasRequested) {
   const AllReduceSides found = find_all_reduce_sides({}, 4096);
   EXPECT_EQ(found.sides.size(), 2U);
-  EXPECT_EQ(found.absent.size(), 1U);
+  EXPECT_EQ(found.absent.size(), 2U);  // through shared memory and over TCP
   EXPECT_THROW(find_all_reduce_sides({.peers = {"mpi"}}, 4096), UsageError);
+  EXPECT_THROW(find_all_reduce_sides({.peers = {"mpi-tcp"}}, 4096), UsageError);
 }
 
 }  // namespace
