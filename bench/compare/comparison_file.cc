@@ -385,6 +385,16 @@ void make_room(const fs::path& dir, const std::string& conflict, bool replace) {
 }
 
 bool is_run_done(const fs::path& file) {
+FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) {
+    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
+                                dir.string(), error.message()));
+  }
+  return FolderLock(dir, {.flag = "--report", .user = "comparison"});
+}
+
   if (!fs::exists(file)) return false;
   const auto run = read_run(file);
   return run && !run->failure;

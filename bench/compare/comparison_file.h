@@ -14,6 +14,7 @@
 #include "bench/compare/compare_options.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/variant.h"
+#include "worker/checkpoint/folder_lock.h"
 
 namespace syncopate::bench {
 
@@ -55,6 +56,11 @@ std::filesystem::path numbered_folder(
 // descriptions and pages. conflict: the reason why these files are in the way; does nothing if it
 // is empty. Throws UsageError with this reason if `replace` is false.
 void make_room(const std::filesystem::path& dir, const std::string& conflict, bool replace);
+
+// Makes `folder`, which is the folder `dir` of --report or inside of it, and locks `dir`. Throws
+// FileError, and UsageError if another process has locked it.
+FolderLock lock_report(const std::filesystem::path& dir, const std::filesystem::path& folder);
+
 // Returns whether the file has a run that ended without a failure. Throws what read_run() throws.
 bool is_run_done(const std::filesystem::path& file);
 

@@ -74,16 +74,6 @@ std::optional<StepTime> step_time_in(const fs::path& dir) {
                   .is_measured = step->contains("source") && step->at("source") == "measured"};
 }
 
-FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
-                                dir.string(), error.message()));
-  }
-  return FolderLock(dir, {.flag = "--report", .user = "comparison"});
-}
-
 MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, const StepTime& step_time,
                  bool replace)
     : dir_(std::move(dir)), step_time_(step_time), lock_(lock_report(dir_, dir_)) {

@@ -24,10 +24,6 @@ std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 // is no map, or if map.json has no step time.
 std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
 
-// Makes `folder`, which is the folder `dir` of --report or inside of it, and locks `dir`. Throws
-// FileError, and UsageError if another process has locked it.
-FolderLock lock_report(const std::filesystem::path& dir, const std::filesystem::path& folder);
-
 class MapFile {
  public:
   // Makes the folder of the map and locks it for the lifetime of this object. planned: the planned

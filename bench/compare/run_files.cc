@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bench/compare/map_file.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
 #include "bench/harness/report.h"
