@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -37,6 +37,7 @@ struct Head {
 struct Condition {
   const char* key;
   const char* words;
+  const char* null_words = "missing";  // what a message says of a value that is null or missing
 };
 // What the runs of a comparison have in common. A message names the first difference in this order.
 constexpr std::array kOfComparison = {Condition{"model", "model"},
@@ -44,7 +45,7 @@ constexpr std::array kOfComparison = {Condition{"model", "model"},
                                       Condition{"data", "data set"},
                                       Condition{"clock", "clock"},
                                       Condition{"budget", "budget"},
-                                      Condition{"target_accuracy", "target accuracy"},
+                                      Condition{"target_accuracy", "target accuracy", "derived"},
                                       Condition{"trouble", "fault injection"},
                                       Condition{"threads_per_worker", "threads per worker"}};
 // What a run must have in common with an earlier one for that one's result to be kept.
@@ -162,7 +163,7 @@ std::set<std::string> files_listed_in(const Json& comparison) {
 
 // Returns what a head says of its comparison, with the clock.
 Json comparison_of(const Json& head) {
-  Json comparison = head.value("comparison", Json::object());
+  Json comparison = value_at(head, "comparison");
   comparison["clock"] = value_at(head, "clock");
   return comparison;
 }
@@ -173,8 +174,8 @@ std::string difference_of_comparisons(const Json& found, const Json& wanted) {
     const Json was = value_at(found, condition.key);
     const Json is = value_at(wanted, condition.key);
     if (was == is) continue;
-    const auto words = [](const Json& value) {
-      return value.is_null() ? "derived" : words_of(value);  // of a target
+    const auto words = [&](const Json& value) {
+      return value.is_null() ? condition.null_words : words_of(value);
     };
     return fmt::format("the {} is {}, not {}", condition.words, words(was), words(is));
   }
@@ -292,18 +293,18 @@ Json comparison_of_heads(const std::vector<Head>& heads) {
         std::ranges::find_if(variants, [&](const Json& one) { return one.at("label") == label; });
     if (variant == variants.end()) {
       Json added = {{"label", label}, {"workers", head.line.at("workers")}};
-      added.update(head.line.value("variant", Json::object()));
+      added.update(head.line.at("variant"));
       added.erase("row");
-      added["servers"] = head.line.value("servers", 0);
+      added["servers"] = head.line.at("servers");
       added["optimizer"] = optimizer_of(head.line);
       added["runs"] = Json::array();
-      if (added.contains("learning_rate_rule")) rules.insert(added.at("learning_rate_rule"));
+      rules.insert(added.at("learning_rate_rule"));
       variants.push_back(added);
       variant = variants.end() - 1;
     }
     variant->at("runs").push_back("runs/" + head.file);
   }
-  if (!rules.empty()) comparison["learning_rate_rule"] = rule_of_all(rules);
+  comparison["learning_rate_rule"] = rule_of_all(rules);
   comparison["variants"] = variants;
   return comparison;
 }
@@ -384,7 +385,6 @@ void make_room(const fs::path& dir, const std::string& conflict, bool replace) {
   remove_comparison(dir);
 }
 
-bool is_run_done(const fs::path& file) {
 FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -395,6 +395,7 @@ FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
   return FolderLock(dir, {.flag = "--report", .user = "comparison"});
 }
 
+bool is_run_done(const fs::path& file) {
   if (!fs::exists(file)) return false;
   const auto run = read_run(file);
   return run && !run->failure;
@@ -431,10 +432,15 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
   if (heads.empty()) return;  // reading comparison.json reports the error
   for (const Head& head : heads) {
     const std::string file = (dir / "runs" / head.file).string();
-    for (const char* key : {"label", "seed", "workers", "clock", "variant", "comparison"}) {
-      if (head.line.contains(key)) continue;
-      throw FileError(fmt::format("{}: the first line has no \"{}\"; remove the file", file, key));
-    }
+    const auto require = [&](const Json& object, std::initializer_list<const char*> keys) {
+      for (const char* key : keys) {
+        if (object.contains(key)) continue;
+        throw FileError(
+            fmt::format("{}: the first line has no \"{}\"; remove the file", file, key));
+      }
+    };
+    require(head.line, {"label", "seed", "workers", "servers", "clock", "variant", "comparison"});
+    require(head.line.at("variant"), {"row", "learning_rate_rule"});
     const std::string difference =
         difference_of_comparisons(comparison_of(heads.front().line), comparison_of(head.line));
     if (difference.empty()) continue;
@@ -444,7 +450,7 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
         (dir / "runs" / heads.front().file).string(), head.file, difference));
   }
   std::ranges::stable_sort(heads, {}, [](const Head& head) {
-    return std::tuple(head.line.at("variant").value("row", std::numeric_limits<int>::max()),
+    return std::tuple(head.line.at("variant").at("row").get<int>(),
                       head.line.at("seed").get<std::uint64_t>());
   });
   Json comparison = comparison_of_heads(heads);

@@ -65,15 +65,13 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
   head["flags"] = command_line_of(run.train);
   head["warmup_updates"] = run.warmup_updates;
   const auto row = std::ranges::find(options.variants, run.variant.label, &Variant::label);
-  head["variant"] = {
-      {"row", row - options.variants.begin()},
-      {"keeps_step", run.variant.is_synchronous},
-      {"distributed", run.variant.has_tasks()},
-      {"depends_on_timing", !run.variant.is_synchronous || run.variant.backup_workers > 0},
-      {"learning_rate_rule", run.learning_rate_rule},
-      {"learning_rate", run.train.schedule.learning_rate},
-      {"learning_rate_factor", run.learning_rate_factor},
-      {"threads_per_worker", run.train.strategy.lanes}};
+  head["variant"] = {{"row", row - options.variants.begin()},
+                     {"keeps_step", run.variant.is_synchronous},
+                     {"distributed", run.variant.has_tasks()},
+                     {"learning_rate_rule", run.learning_rate_rule},
+                     {"learning_rate", run.train.schedule.learning_rate},
+                     {"learning_rate_factor", run.learning_rate_factor},
+                     {"threads_per_worker", run.train.strategy.lanes}};
   head["comparison"] = comparison;
   return head;
 }

@@ -34,8 +34,8 @@ Machine read_machine(const json& object) {
   return {.host = string_field(object, "host"),
           .processor = string_field(object, "processor"),
           .cpus = object.at("cpus").get<int>(),
-          .cores = object.value("cores", 0),
-          .gpus = object.value("gpus", std::vector<std::string>{}),
+          .cores = object.at("cores").get<int>(),
+          .gpus = object.at("gpus").get<std::vector<std::string>>(),
           .version = string_field(object, "version"),
           .date = string_field(object, "date")};
 }
@@ -44,7 +44,7 @@ Chance read_chance(const json& object) {
   return {.share = object.at("share").get<double>(),
           .classes = object.at("classes").get<int>(),
           .test_samples = object.at("test_samples").get<std::int64_t>(),
-          .validation_samples = object.value("validation_samples", std::int64_t{0})};
+          .validation_samples = object.at("validation_samples").get<std::int64_t>()};
 }
 
 ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
@@ -60,8 +60,8 @@ ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
 ComparedVariant read_variant(const fs::path& dir, const json& object) {
   ComparedVariant variant{.label = object.at("label").get<std::string>(),
                           .workers = object.at("workers").get<int>()};
-  variant.is_synchronous = optional_field<bool>(object, "keeps_step");
-  variant.is_distributed = optional_field<bool>(object, "distributed");
+  variant.is_synchronous = object.at("keeps_step").get<bool>();
+  variant.is_distributed = object.at("distributed").get<bool>();
   variant.learning_rate_rule = string_field(object, "learning_rate_rule");
   variant.learning_rate = optional_field<double>(object, "learning_rate");
   variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");

@@ -26,12 +26,13 @@ struct ComparedVariant {
   std::string label;
   int workers = 1;
   std::vector<ComparedRun> runs{};  // one run per seed
-  // Whether all workers, except backup workers, contribute to each update. This field and the
-  // following fields are nullopt, 0 or "" if comparison.json does not have them.
-  std::optional<bool> is_synchronous{};
+  // Whether all workers, except backup workers, contribute to each update.
+  bool is_synchronous = true;
   // Whether workers are separate processes, which may run on several machines.
-  std::optional<bool> is_distributed{};
-  std::string learning_rate_rule{};              // Comparison::learning_rate_rule of this variant
+  bool is_distributed = false;
+  // Comparison::learning_rate_rule of this variant. This field and the following fields are "",
+  // nullopt or 0 if comparison.json does not have them.
+  std::string learning_rate_rule{};
   std::optional<double> learning_rate{};         // the given rate, without the factor
   std::optional<double> learning_rate_factor{};  // runs train with learning_rate times this factor
   std::optional<int> threads_per_worker{};
@@ -97,16 +98,17 @@ struct Comparison {
 // run without a file is pending. Throws FileError naming the file.
 //   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
 //   "trouble":FAULTS,
-//    "machines":[{"host":H, "processor":P, "cpus":N, "gpus":[G, ...], "version":V, "date":D}, ...],
-//    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N,
+//    "machines":[{"host":H, "processor":P, "cpus":N, "cores":N, "gpus":[G, ...], "version":V,
+//    "date":D}, ...], "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N,
 //               "validation_samples":N},
 //    "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
-//                 "threads_per_worker":N, "depends_on_timing":B, "servers":N,
-//                 "optimizer":NAME, "runs":["FILE", ...]}, ...]}
-// Only clock, variants, label, workers and runs are required. "target_accuracy":null means that the
-// target is derived from the runs; it is unknown until a run of the baseline has ended.
+//                 "threads_per_worker":N, "servers":N, "optimizer":NAME,
+//                 "runs":["FILE", ...]}, ...]}
+// Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are
+// required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that
+// the target is derived from the runs; it is unknown until a run of the baseline has ended.
 Comparison read_comparison(const std::filesystem::path& dir);
 
 // Reads the comparisons of a map of strategies; `dir` has a folder for each cluster. A derived

@@ -165,7 +165,7 @@ class FactFinder {
     bool has_others = false;
     for (const ComparedVariant& variant : comparison_.variants) {
       servers = std::max(servers, variant.servers);
-      has_others |= variant.servers == 0 && variant.is_distributed.value_or(false);
+      has_others |= variant.servers == 0 && variant.is_distributed;
     }
     if (servers == 0 || !has_others) return;
     warn("servers", fmt::format("parameter servers used {} more than all-reduce",

@@ -115,9 +115,8 @@ std::optional<CpuUse> cpu_use(const Comparison& comparison) {
       });
   const int cpus = fewest_cpus(comparison);
   const bool is_shared = most.workers * threads(most) > cpus;
-  const bool has_replicas = std::ranges::any_of(comparison.variants, [](const auto& one) {
-    return one.workers > 1 && !one.is_distributed.value_or(true);
-  });
+  const bool has_replicas = std::ranges::any_of(
+      comparison.variants, [](const auto& one) { return one.workers > 1 && !one.is_distributed; });
   const int servers = std::ranges::max(comparison.variants, {}, &ComparedVariant::servers).servers;
   return CpuUse{fmt::format("{} of {} {} {}{}",
                             has_replicas ? fmt::format("{} workers or replicas", most.workers)

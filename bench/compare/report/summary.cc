@@ -92,15 +92,9 @@ bool has_staleness(const ComparedVariant& variant) {
                              [](const auto* run) { return !run->summary.staleness.empty(); });
 }
 
-// If comparison.json has no is_synchronous, a variant with stale gradients is asynchronous.
-bool is_synchronous(const ComparedVariant& variant) {
-  const auto is_stale = [](const auto* run) { return run->summary.staleness_max > 0; };
-  return variant.is_synchronous.value_or(std::ranges::none_of(variant.results(), is_stale));
-}
-
 Kind kind_of(const ComparedVariant& variant) {
   if (variant.workers < 2) return Kind::kOneWorker;
-  return is_synchronous(variant) ? Kind::kSynchronous : Kind::kAsynchronous;
+  return variant.is_synchronous ? Kind::kSynchronous : Kind::kAsynchronous;
 }
 
 // Returns the part of the gradients that backup workers computed for updates which had enough of
@@ -167,7 +161,7 @@ VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comp
   for (const RunResult* const run : variant.results()) {
     row.weights.push_back(run->summary.weights_hash);
   }
-  if (!is_synchronous(variant) && has_staleness(variant)) {
+  if (!variant.is_synchronous && has_staleness(variant)) {
     row.staleness = of_summaries(&Summary::staleness_mean);
   }
   if (comparison.target_accuracy) add_target(variant, *comparison.target_accuracy, row);

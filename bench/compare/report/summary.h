@@ -45,7 +45,7 @@ struct VariantSummary {
   std::string name;  // the label; with the number of workers if rows share the label
   int workers = 1;
   Kind kind = Kind::kOneWorker;
-  std::optional<bool> is_distributed;
+  bool is_distributed = false;
   int done = 0;
   int failed = 0;
   int pending = 0;

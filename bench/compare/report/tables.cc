@@ -38,11 +38,10 @@ std::string with_deviation(const std::optional<Sample>& sample, Text text) {
   return text(sample->mean) + deviation;
 }
 
-// Returns "4 x 1" for 4 processes with 1 replica each; "4" if only the product is known.
+// Returns "4 x 1" for 4 processes with 1 replica each.
 std::string workers_cell(const VariantSummary& row) {
-  if (!row.is_distributed) return std::to_string(row.workers);
-  return fmt::format("{} x {}", *row.is_distributed ? row.workers : 1,
-                     *row.is_distributed ? 1 : row.workers);
+  return row.is_distributed ? fmt::format("{} x 1", row.workers)
+                            : fmt::format("1 x {}", row.workers);
 }
 
 std::string interval_words(const PairDifference& pair) {

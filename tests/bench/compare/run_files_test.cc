@@ -236,6 +236,14 @@ TEST_F(RunFilesTest, RefuseAnotherNetworkFileUnderTheSamePath) {
   EXPECT_TRUE(contains(Planned(options).refusal(dir_ / "runs"), "network file"));
 }
 
+// compare.sbatch describes its comparison without the network.
+TEST_F(RunFilesTest, RefuseTheComparisonOfAJobScript) {
+  fs::create_directories(dir_);
+  std::ofstream(dir_ / "comparison.json") << R"({"clock":"real","variants":[]})";
+  EXPECT_TRUE(
+      contains(Planned(a_comparison()).refusal(dir_), "the model is missing, not mnist-cnn"));
+}
+
 TEST_F(RunFilesTest, TakeMoreSeedsAndMoreVariants) {
   train_first(Planned(a_comparison()), 2, dir_);
   CompareOptions options = a_comparison();
@@ -361,11 +369,15 @@ TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
 
 TEST_F(RunFilesTest, AreNotRestoredWithoutWhatARunIsOf) {
   RunFiles files(dir_);
-  std::ofstream(dir_ / "runs" / "async-seed1.jsonl")
-      << R"({"event":"run","label":"async","seed":1,"workers":2,"clock":"virtual","variant":{}})";
-  std::ostringstream messages;
-  EXPECT_TRUE(contains(message_of<FileError>([&] { restore_comparison_file(dir_, messages); }),
-                       "the first line has no \"comparison\"; remove the file"));
+  const auto error_of = [&](const std::string& fields) {
+    std::ofstream(dir_ / "runs" / "async-seed1.jsonl")
+        << R"({"event":"run","label":"async","seed":1,"workers":2,"servers":1,"clock":"virtual",)"
+        << R"("variant":{})" << fields << "}";
+    std::ostringstream messages;
+    return message_of<FileError>([&] { restore_comparison_file(dir_, messages); });
+  };
+  EXPECT_TRUE(contains(error_of(""), "the first line has no \"comparison\"; remove the file"));
+  EXPECT_TRUE(contains(error_of(R"(,"comparison":{})"), "the first line has no \"row\""));
 }
 
 TEST_F(RunFilesTest, OfTwoComparisonsAreNotRestoredAsOne) {

@@ -115,8 +115,8 @@ TEST_F(ComparisonFolder, IsReadWithItsRuns) {
   write(
       "comparison.json",
       R"({"command":"compare --seeds 2","target_accuracy":0.9,"budget":"2 epochs","clock":"virtual",
-            "trouble":"","variants":[{"label":"a","workers":3,"runs":["runs/a1.jsonl","a2.jsonl",
-            "runs/a3.jsonl"]}]})");
+            "trouble":"","variants":[{"label":"a","workers":3,"keeps_step":true,"distributed":true,
+            "runs":["runs/a1.jsonl","a2.jsonl","runs/a3.jsonl"]}]})");
   write("runs/a1.jsonl",
         "{\"event\":\"run\",\"label\":\"a\",\"seed\":1,\"workers\":3}\n"
         "{\"event\":\"failure\",\"reason\":\"no\"}\n");
@@ -151,8 +151,9 @@ std::string run_lines(const std::string& first, const std::string& second) {
 
 constexpr const char* kWithoutTarget =
     R"({"clock":"virtual","target_accuracy":null,"variants":[
-        {"label":"async","workers":4,"runs":["async.jsonl"]},
-        {"label":"one","workers":1,"runs":["one1.jsonl","one2.jsonl","one3.jsonl"]}]})";
+        {"label":"async","workers":4,"keeps_step":false,"distributed":true,"runs":["async.jsonl"]},
+        {"label":"one","workers":1,"keeps_step":true,"distributed":false,
+         "runs":["one1.jsonl","one2.jsonl","one3.jsonl"]}]})";
 
 TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
   write("comparison.json", kWithoutTarget);
@@ -178,7 +179,7 @@ TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
 
 TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
   write("comparison.json", R"({"clock":"real","recommended":["a"],
-        "variants":[{"label":"a","workers":8,"runs":[]}]})");
+        "variants":[{"label":"a","workers":8,"keeps_step":true,"distributed":true,"runs":[]}]})");
   Comparison comparison = scaled(
       {made_up_variant("a", 8, kSlow, kGood), asynchronous(made_up_variant("b", 8, kFast, kPoor))});
   keep_outcome(dir_, outcome_of("", comparison));
@@ -222,7 +223,8 @@ TEST_F(ComparisonFolder, HasNoTargetBeforeAnyRunHasAnAccuracy) {
 TEST_F(ComparisonFolder, HasOneTargetOnAllClustersOfAMap) {
   constexpr const char* kAsynchronous =
       R"({"clock":"virtual","target_accuracy":null,"variants":[
-          {"label":"async","workers":4,"runs":["async.jsonl"]}]})";
+          {"label":"async","workers":4,"keeps_step":false,"distributed":true,
+           "runs":["async.jsonl"]}]})";
   const std::vector<std::string> clusters = {"a", "b"};
   for (const std::string& cluster : clusters) {
     std::filesystem::create_directories(dir_ / cluster / "runs");
@@ -238,12 +240,13 @@ TEST_F(ComparisonFolder, HasOneTargetOnAllClustersOfAMap) {
 
 TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   write("comparison.json",
-        R"({"clock":"real","machines":[{"host":"node7","processor":"Xeon","cpus":2,"gpus":["H200"],
-            "version":"0.1.0","date":"2026-11-23 14:05"}],"threads_per_worker":3,
+        R"({"clock":"real","machines":[{"host":"node7","processor":"Xeon","cpus":2,"cores":1,
+            "gpus":["H200"],"version":"0.1.0","date":"2026-11-23 14:05"}],"threads_per_worker":3,
             "chance":{"share":0.25,"classes":4,"test_samples":256,
                       "validation_samples":64},
             "variants":[{"label":"a","workers":4,"keeps_step":false,"distributed":true,"runs":[]},
-                        {"label":"b","workers":4,"runs":[]}]})");
+                        {"label":"b","workers":4,"keeps_step":true,"distributed":false,
+                         "runs":[]}]})");
   const Comparison comparison = read_comparison(dir_);
   ASSERT_EQ(comparison.machines.size(), 1U);
   EXPECT_EQ(comparison.machines[0].host, "node7");
@@ -254,15 +257,17 @@ TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   EXPECT_EQ(comparison.watched_split(), "validation");
   const auto rows = summarise(comparison);
   EXPECT_EQ(rows[0].kind, Kind::kAsynchronous);
-  EXPECT_EQ(rows[0].is_distributed, true);
+  EXPECT_TRUE(rows[0].is_distributed);
   EXPECT_EQ(rows[1].kind, Kind::kSynchronous);
-  EXPECT_FALSE(rows[1].is_distributed.has_value());
+  EXPECT_FALSE(rows[1].is_distributed);
 }
 
 TEST_F(ComparisonFolder, WithoutAValidDescriptionIsAnErrorThatNamesTheFile) {
   EXPECT_THROW(read_comparison(dir_), FileError);
   for (const char* text :
-       {"{", "[]", R"({"clock":"real"})", R"({"clock":"broken","variants":[]})"}) {
+       {"{", "[]", R"({"clock":"real"})", R"({"clock":"broken","variants":[]})",
+        R"({"clock":"real","variants":[{"label":"a","workers":1,"distributed":true,"runs":[]}]})",
+        R"({"clock":"real","variants":[{"label":"a","workers":1,"keeps_step":true,"runs":[]}]})"}) {
     write("comparison.json", text);
     EXPECT_TRUE(contains(message_of<FileError>([&] { read_comparison(dir_); }), "comparison.json"))
         << text;

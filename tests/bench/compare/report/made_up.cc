@@ -36,7 +36,8 @@ ComparedRun pending_run() { return {.file = "runs/pending.jsonl", .result = {}};
 ComparedVariant made_up_variant(const std::string& label, int workers,
                                 const std::vector<double>& seconds_to_95,
                                 const std::vector<double>& final_accuracies) {
-  ComparedVariant variant{.label = label, .workers = workers, .runs = {}};
+  ComparedVariant variant{
+      .label = label, .workers = workers, .runs = {}, .is_distributed = workers > 1};
   for (std::size_t i = 0; i < seconds_to_95.size(); ++i) {
     // The second of a run's three evaluations, after 200 samples, reaches the target of 95 %.
     variant.runs.push_back(
