@@ -178,7 +178,8 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const FileDescriptor claim = draws ? claim_curves(options.tensorboard) : FileDescriptor();
   const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
-  const std::vector<std::string> names = split_class_names(info.progress.class_names);
+  const std::vector<std::string> names =
+      split_class_names(info.progress.class_names, graph.num_classes());
   if (draws) {
     add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion());
   }

@@ -52,7 +52,7 @@ class Predictor {
         backend_(make_cpu_backend(options.lanes)),
         model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,
                                  {.mode = Mode::kEvaluate, .batch_size = batch_size_})),
-        names_(split_class_names(info.progress.class_names)),
+        names_(split_class_names(info.progress.class_names, trained_.graph.num_classes())),
         is_json_(options.json),
         maps_dir_(options.maps_dir),
         out_(out) {

@@ -109,6 +109,22 @@ TEST_F(TrainingOnRecords, OfConvertedRecordsHasTheBitsSplitsAndClassNamesOfTheSo
   EXPECT_TRUE(contains(evaluated.out, "  cat\n"));
 }
 
+TEST_F(TrainingOnRecords, IsEvaluatedWithClassNamesThatHaveSlashes) {
+  const std::string folder = scratch_ / "tiny/1.0.0";
+  write_tfds(folder, {{"train", {9}}, {"test", {6}}});
+  const std::vector<std::string> names = {"T-shirt/top", "Trouser", "Pullover"};
+  write_text(folder + "/label.labels.txt", "T-shirt/top\nTrouser\nPullover\n");
+  hash_of({"train", "--data", "tfds:" + folder, "--checkpoint-dir", scratch_ / "ck"},
+          as_words("--model mlp --image-size 12 --batch-size 4 --steps 2"));
+  const std::string file = scratch_ / ("ck/" + names_in(scratch_ / "ck").front());
+  const auto evaluated = nlohmann::json::parse(
+      successful(run_syncopate({"evaluate", "--checkpoint", file, "--json"})).out);
+  ASSERT_EQ(evaluated.at("classes").size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(evaluated.at("classes")[i].at("name"), names[i]);
+  }
+}
+
 TEST_F(TrainingOnRecords, OfConvertedSamplesHasTheClassesThatNoSampleHas) {
   const ProgramResult result = successful(convert("synthetic:3x8x8:50:20", "values"));
   const Arguments what = as_words("--model mlp --batch-size 4 --steps 3");

@@ -37,7 +37,7 @@ struct Progress {
   std::string image_feature{};  // the value of --image-feature
   std::string label_feature{};  // the value of --label-feature
   std::string raw_shape{};      // the value of --raw-shape
-  std::string class_names{};    // DataSplits::class_names, separated by '/', which no name contains
+  std::string class_names{};    // DataSplits::class_names, one per line
   std::string table_columns{};  // DataSplits::table_columns
 };
 

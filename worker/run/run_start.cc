@@ -1,7 +1,6 @@
 #include "worker/run/run_start.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <map>
@@ -18,6 +17,7 @@
 #include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/class_table.h"
 #include "worker/train/metrics.h"
 #include "worker/train/tensorboard.h"
 
@@ -194,7 +194,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .image_feature = options.image.fields.image,
           .label_feature = options.image.fields.label,
           .raw_shape = options.image.fields.raw_shape,
-          .class_names = fmt::format("{}", fmt::join(data.class_names, "/")),
+          .class_names = join_class_names(data.class_names),
           .table_columns = data.table_columns};
 }
 

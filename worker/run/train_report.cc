@@ -185,7 +185,9 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
     out << fmt::format("test {:<11}{}\n", test->metric.name(), to_text(test->metric))
         << fmt::format("test loss       {:.4f}\n", test->loss) << describe_bad("test", *test);
     if (!test->classes.empty()) {
-      out << class_table(test->classes, split_class_names(outcome.progress.class_names), true);
+      const std::vector<std::string> names =
+          split_class_names(outcome.progress.class_names, std::ssize(test->classes));
+      out << class_table(test->classes, names, true);
     }
   }
   if (const auto& validation = outcome.validation) {

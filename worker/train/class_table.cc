@@ -1,6 +1,7 @@
 #include "worker/train/class_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,10 +18,15 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
 
 }  // namespace
 
-std::vector<std::string> split_class_names(const std::string& names) {
+std::string join_class_names(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, "\n"));
+}
+
+std::vector<std::string> split_class_names(const std::string& names, std::int64_t num_classes) {
   std::vector<std::string> split;
   std::istringstream list(names);
-  for (std::string name; std::getline(list, name, '/');) split.push_back(name);
+  for (std::string name; std::getline(list, name);) split.push_back(name);
+  if (std::ssize(split) != num_classes) split.clear();
   return split;
 }
 

@@ -2,6 +2,7 @@
 // for metrics files, and for `syncopate evaluate`.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -11,8 +12,12 @@
 
 namespace syncopate {
 
-// Splits the text of Progress::class_names, such as "cat/dog", into the names of the classes.
-std::vector<std::string> split_class_names(const std::string& names);
+// Joins the names of classes into the text of Progress::class_names, with a line per name: a name
+// may have any other character, such as the '/' of "T-shirt/top".
+std::string join_class_names(const std::vector<std::string>& names);
+// Splits the text of join_class_names(). Returns no names if they are not those of `num_classes`
+// classes, because each name after a missing one would belong to another class.
+std::vector<std::string> split_class_names(const std::string& names, std::int64_t num_classes);
 
 // Returns a table as text, with a header line and a line per class: samples (pixels for label
 // maps), then precision, recall and IoU in percent, with "-" for 0 / 0. names: the names of the

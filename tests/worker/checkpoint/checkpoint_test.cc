@@ -100,7 +100,7 @@ TEST_F(CheckpointTest, KeepsHeadAndNormalization) {
 
 TEST_F(CheckpointTest, KeepsTheNamesOfClasses) {
   Progress progress = some_progress();
-  progress.class_names = "black cat/d\xC3\xB6g";
+  progress.class_names = "black cat\nd\xC3\xB6g";
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   EXPECT_EQ(read_checkpoint_info(path_).progress.class_names, progress.class_names);
 }
