@@ -64,15 +64,6 @@ void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   }
 }
 
-// Returns the value of --data: the user's or the checkpoint's.
-std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& info) {
-  if (!options.data.empty()) return options.data;
-  if (!info.progress.data_flag.empty()) return info.progress.data_flag;
-  throw UsageError(
-      fmt::format("checkpoint {} was trained on {}, which a program brought along; give --data",
-                  info.path.string(), info.progress.data));
-}
-
 // Returns how pictures are read: as the flags say, by default as the checkpoint records.
 ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo& info) {
   ImageOptions image = options.image;
@@ -158,7 +149,7 @@ nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
 int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const CheckpointInfo info = find_checkpoint(options.checkpoint);
   check_flags(options, info);
-  const std::string data_flag = choose_data(options, info);
+  const std::string data_flag = options.data.empty() ? info.progress.data_flag : options.data;
   const auto display = make_progress_display(true);
   const DataSplits data = open_data(options, info, data_flag, *display);
   check_samples(options, info, data_flag, data);

@@ -25,7 +25,7 @@ struct Progress {
   ps::RunPosition at{};
   std::string data{};          // DataSplits::name of the data that `at.position` refers to
   std::uint64_t seed = 1;      // the seed of the run, from which all random numbers follow
-  std::string data_flag{};     // the value of --data, "mnist:DIR"; empty for a program's own data
+  std::string data_flag{};     // the value of --data, "mnist:DIR"; the name of a program's own data
   std::string split{};         // the value of --split
   std::string head{};          // the value of --head; empty: no head
   std::string normalize{};     // the value of --normalize; empty: the data set's normalization
