@@ -194,15 +194,15 @@ std::vector<RestFlag> train_rest_flags();
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds the flags `names` of train to another command. For flags that a checkpoint records, --help
-// shows `default_text` as the default, or the default of train if `default_text` is "".
+// Adds the flags `names` of train to another command.
 void add_flags_of_train(FlagSet& flags, TrainOptions& options,
-                        std::initializer_list<std::string_view> names,
-                        const std::string& default_text = "");
-// Adds the flags of the group "Model and data", without flags that only training needs.
+                        std::initializer_list<std::string_view> names);
+// Adds the flags of the group "Model and data", without flags that only training needs. For flags
+// that a checkpoint records, --help shows `default_text` as the default, or the default of train if
+// `default_text` is "".
 void add_data_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
 // Adds the flags that say how pictures and records become samples.
-void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text = "");
+void add_image_flags(FlagSet& flags, TrainOptions& options);
 
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.

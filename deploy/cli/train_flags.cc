@@ -21,6 +21,8 @@
 namespace syncopate {
 namespace {
 
+using Subject = TrainFlag::Subject;
+
 // TrainFlags holds the options of train, and the flags that place the task in its cluster.
 struct TrainFlags {
   TrainOptions options;
@@ -30,7 +32,7 @@ struct TrainFlags {
 void add_flag(FlagSet& flags, const TrainFlag& flag, TrainOptions& options,
               const std::string& default_text) {
   FlagRules rules = flag.rules;
-  if (flag.is_recorded && !default_text.empty()) rules.default_text = default_text;
+  if (flag.has_recorded_default && !default_text.empty()) rules.default_text = default_text;
   flags.add(flag.name, flag.field(options), flag.help, std::move(rules));
 }
 
@@ -162,10 +164,9 @@ FlagSet own_train_flags(const OwnWorkload& own, TrainFlags& words) {
                             "./{1} --strategy multi-worker-mirrored",
                             kExitCodes, own.program));
   add_train_flags(flags, words);
-  for (const char* flag :
-       {"--model", "--head", "--normalize", "--data", "--image-size", "--exif",
-        "--skip-bad-records", "--cache-mb", "--image-feature", "--label-feature", "--raw-shape"}) {
-    flags.refuse(flag, own.program + " has a network and data of its own; leave the flag out");
+  for (const TrainFlag& flag : train_flags()) {
+    if (flag.subject != Subject::kWorkload && flag.subject != Subject::kSamples) continue;
+    flags.refuse(flag.name, own.program + " has a network and data of its own; leave the flag out");
   }
   if (own.takes_other_flags) flags.skip_unknown();
   return flags;
@@ -187,28 +188,25 @@ CommandOptions parse_train(std::span<const std::string> arguments, const Environ
 }
 
 void add_flags_of_train(FlagSet& flags, TrainOptions& options,
-                        std::initializer_list<std::string_view> names,
-                        const std::string& default_text) {
+                        std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const TrainFlag* const flag = find_train_flag(name);
     check(flag != nullptr && flag->field != nullptr, "the name of a flag of train");
-    add_flag(flags, *flag, options, default_text);
+    add_flag(flags, *flag, options, "");
   }
 }
 
 void add_data_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text) {
   flags.begin_group("Model and data");
-  add_flags_of_train(flags, options,
-                     {"--model", "--head", "--normalize", "--data", "--cache-dir", "--seed"},
-                     default_text);
-  add_image_flags(flags, options, default_text);
+  for (const TrainFlag& flag : train_flags()) {
+    if (flag.subject != Subject::kTraining) add_flag(flags, flag, options, default_text);
+  }
 }
 
-void add_image_flags(FlagSet& flags, TrainOptions& options, const std::string& default_text) {
-  add_flags_of_train(flags, options,
-                     {"--image-size", "--exif", "--cache-mb", "--skip-bad-records",
-                      "--image-feature", "--label-feature", "--raw-shape"},
-                     default_text);
+void add_image_flags(FlagSet& flags, TrainOptions& options) {
+  for (const TrainFlag& flag : train_flags()) {
+    if (flag.subject == Subject::kSamples) add_flag(flags, flag, options, "");
+  }
 }
 
 std::vector<RestFlag> train_rest_flags() {

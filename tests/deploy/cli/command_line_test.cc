@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "models/base/errors.h"
 #include "tests/support/as_words.h"
@@ -400,6 +401,19 @@ TEST(CommandLine, EvaluateTakesNetworkDataAndSeedFromTheCheckpointUnlessTheyAreG
   EXPECT_EQ(given.model, "mlp");
   EXPECT_EQ(given.data, "digits");
   EXPECT_EQ(given.seed, 0U);
+}
+
+TEST(CommandLine, EvaluateShowsAsDefaultsWhatTheCheckpointRecords) {
+  const std::string help = std::get<TextOptions>(parse({"evaluate", "--help"})).text;
+  for (const char* const flag :
+       {"--model", "--head", "--normalize", "--data", "--seed", "--image-size", "--exif",
+        "--skip-bad-records", "--image-feature", "--label-feature", "--raw-shape"}) {
+    const std::size_t begin = help.find(std::string("  ") + flag);
+    std::istringstream lines(help.substr(begin, help.find("\n  --", begin) - begin));
+    std::string text;
+    for (std::string word; lines >> word;) text += word + " ";
+    EXPECT_TRUE(contains(text, "(default: as the checkpoint records)")) << text;
+  }
 }
 
 TEST(CommandLine, EvaluateTakesInputThreadsAsTrainDoes) {

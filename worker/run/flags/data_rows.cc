@@ -10,6 +10,8 @@
 namespace syncopate {
 namespace {
 
+using Subject = TrainFlag::Subject;
+
 constexpr int kMostInputThreads = 1024;
 
 // Tasks may find a network file under different paths, so the bytes are compared.
@@ -75,7 +77,8 @@ std::vector<TrainFlag> record_flags() {
                  .example = "64x64x4:u16"}},
   };
   for (TrainFlag& flag : flags) {
-    flag.is_recorded = true;
+    flag.subject = Subject::kSamples;
+    flag.has_recorded_default = true;
     flag.in_comparison = {InComparison::kOpensData};
   }
   return flags;
@@ -133,7 +136,8 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.model; },
        .rules = {.choices = network_names(), .explain = why_no_network},
        .compared = compared_model,
-       .is_recorded = true,
+       .subject = Subject::kWorkload,
+       .has_recorded_default = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--head",
        .help = "hidden layers to insert before the output layer, such as dense:1016,dense:64",
@@ -145,7 +149,8 @@ std::vector<TrainFlag> data_flags() {
        },
        .rules = {.value = "LAYERS", .default_text = "none"},
        .text = [](const TrainOptions& o) { return text_unless_empty(o.network.head); },
-       .is_recorded = true},
+       .subject = Subject::kWorkload,
+       .has_recorded_default = true},
       {.name = "--normalize",
        .help = "mean M and standard deviation S by which each input channel is normalised: "
                "imagenet | none | M,M,M/S,S,S. Pixels are scaled to [0, 1] first, f32 values are "
@@ -159,7 +164,8 @@ std::vector<TrainFlag> data_flags() {
        .rules = {.value = "NUMBERS",
                  .default_text = "the numbers of the data set; none for f32 arrays"},
        .text = [](const TrainOptions& o) { return text_unless_empty(o.network.normalize); },
-       .is_recorded = true},
+       .subject = Subject::kWorkload,
+       .has_recorded_default = true},
       {.name = "--data",
        .help = "data set: " + data_patterns(" | ") +
                "; npy:DIR has x_train.npy, y_train.npy, x_test.npy and y_test.npy, and "
@@ -167,7 +173,8 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.data; },
        .rules = {.value = "NAME"},
        .agreement = TrainFlag::Agreement::kNone,
-       .is_recorded = true,
+       .subject = Subject::kWorkload,
+       .has_recorded_default = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--cache-dir",
        .help = "folder that keeps rendered samples, and the fastest algorithms measured on GPUs, "
@@ -175,11 +182,13 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,
+       .subject = Subject::kAnyWorkload,
        .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
       {.name = "--seed",
        .help = "seed of initial values, sample order, augmentation and synthetic data",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.seed; },
-       .is_recorded = true,
+       .subject = Subject::kAnyWorkload,
+       .has_recorded_default = true,
        .in_comparison = {.use = InComparison::kSetByCompare,
                          .advice = "give --seeds N and --first-seed S before the --",
                          .plan_advice = kOfPlan}},
@@ -196,11 +205,14 @@ std::vector<TrainFlag> data_flags() {
              if (o.image.height == 0) return FlagText();
              return FlagText(fmt::format("{}x{}", o.image.height, o.image.width));
            },
-       .is_recorded = true,
+       .subject = Subject::kSamples,
+       .has_recorded_default = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--exif",
        .help = "turn stored pictures as their EXIF orientation says",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.apply_exif; },
+       .subject = Subject::kSamples,
+       .has_recorded_default = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--cache-mb",
        .help = "largest size of the cache file of decoded pictures; 0: no cache. Without "
@@ -214,6 +226,7 @@ std::vector<TrainFlag> data_flags() {
                                          : FlagText(fmt::format("{}", o.image.cache_mb));
            },
        .agreement = TrainFlag::Agreement::kNone,
+       .subject = Subject::kSamples,
        .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
       {.name = "--skip-bad-records",
        .help = "largest number of damaged pictures that the whole job accepts in an epoch or an "
@@ -222,6 +235,8 @@ std::vector<TrainFlag> data_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
        .rules = {.least = 0.0, .most = 1e9},
        .is_unset_at_zero = true,
+       .subject = Subject::kSamples,
+       .has_recorded_default = true,
        .in_comparison = {InComparison::kOpensData}},
   };
   for (const auto& more : {record_flags(), input_flags()}) {

@@ -101,10 +101,8 @@ std::vector<std::string> command_line_of(const TrainOptions& options) {
 std::string update_flags(const TrainOptions& options) {
   std::string flags;
   for_each_flag([&](const TrainFlag& flag) {
-    // The rate of a cosine schedule follows from the length of the run.
-    const bool is_length = flag.name == "--epochs" || flag.name == "--steps";
-    const bool decides =
-        flag.decides_updates || (is_length && options.schedule.kind == ScheduleKind::kCosine);
+    const bool decides = flag.decides_updates ||
+                         (flag.sets_length && options.schedule.kind == ScheduleKind::kCosine);
     if (!decides || !flag.applies_to(options)) return;
     flags += fmt::format("{}{} {}", flags.empty() ? "" : " ", flag.name,
                          text_or_absent(flag, flag.text_of(options)));

@@ -1,7 +1,7 @@
 // The table of the flags of `train`, with one row per flag. A row has the option that stores the
 // value of the flag, the text in --help, the accepted values, and the runs in which the flag has an
-// effect. It also says whether tasks compare the value when they meet, whether a checkpoint records
-// the value, and how a comparison of several runs treats the flag.
+// effect. It also says what the flag describes, whether tasks compare the value when they meet, and
+// how a comparison of several runs treats the flag.
 #pragma once
 
 #include <optional>
@@ -52,6 +52,13 @@ struct TrainFlag {
   // Whether the tasks of a job compare the value when they meet. A difference causes a warning
   // (kWarning) or an error (kRequired).
   enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
+  // What a flag describes, for commands that do not train and programs with their own workload.
+  enum class Subject : std::uint8_t {
+    kTraining,     // the training; only commands that train take the flag
+    kWorkload,     // which network and which data; not for a program that has its own
+    kSamples,      // how pictures and records become samples; not for such a program either
+    kAnyWorkload,  // a setting of every network and every data set
+  };
   // A condition under which the flag has an effect. In a run where the condition does not hold, the
   // flag is refused with "FLAG requires WHAT"; if `what` is empty, the flag is ignored.
   struct Need {
@@ -74,8 +81,13 @@ struct TrainFlag {
   Text compared = nullptr;  // the text that tasks compare; null: `text`
   std::vector<Need> needs{};
   bool decides_updates = false;  // whether update_flags() contains the flag
-  // Whether a checkpoint records the value, so that `evaluate` does not need the flag.
-  bool is_recorded = false;
+  // Whether the flag sets the length of a run. It decides updates under a cosine schedule, because
+  // the rate follows from the length.
+  bool sets_length = false;
+  Subject subject = Subject::kTraining;
+  // Whether `evaluate` takes the value from the checkpoint unless the flag is given. The default in
+  // its --help then says so.
+  bool has_recorded_default = false;
   InComparison in_comparison{};
 
   // Whether the flag has an effect in a run with these options.
