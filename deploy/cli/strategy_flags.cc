@@ -131,10 +131,9 @@ void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
         "--batch-size requires synchronous workers: under --consistency async and ssp each worker "
         "applies its own batch; give --batch-size-per-replica");
   }
-  const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
-                      options.learning_rate_scale == LearningRateScale::kSqrt;
   const bool is_summed = options.strategy.consistency.consistency == ps::Consistency::kSync;
-  if (scales && !is_summed && !flags.has("--reference-batch-size")) {
+  if (scales_by_batch(options.learning_rate_scale) && !is_summed &&
+      !flags.has("--reference-batch-size")) {
     throw UsageError(
         "--learning-rate-scale linear and sqrt: under --consistency async and ssp there is no "
         "global batch; give --reference-batch-size, or choose inverse-workers");

@@ -66,9 +66,8 @@ void check_needs(const FlagSet& flags, const TrainOptions& options) {
 }
 
 void check_scale(const FlagSet& flags, const TrainOptions& options) {
-  const LearningRateScale scale = options.learning_rate_scale;
-  const bool scales = scale == LearningRateScale::kLinear || scale == LearningRateScale::kSqrt;
-  if (scales && options.global_batch_size > 0 && !flags.has("--reference-batch-size")) {
+  if (scales_by_batch(options.learning_rate_scale) && options.global_batch_size > 0 &&
+      !flags.has("--reference-batch-size")) {
     throw UsageError(
         "--learning-rate-scale with --batch-size requires --reference-batch-size: the batch size "
         "that --learning-rate was chosen for");

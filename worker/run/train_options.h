@@ -34,6 +34,10 @@ constexpr auto named_values(LearningRateScale /*type*/) {
                     Named{"sqrt", LearningRateScale::kSqrt},
                     Named{"inverse-workers", LearningRateScale::kInverseWorkers}};
 }
+// Whether the factor depends on the size of the global batch.
+constexpr bool scales_by_batch(LearningRateScale scale) {
+  return scale == LearningRateScale::kLinear || scale == LearningRateScale::kSqrt;
+}
 
 struct TrainOptions {
   // The values of --model and --data. For a program with its own network and data, these are the

@@ -29,11 +29,9 @@ constexpr TrainFlag::Need kAdam = {
 constexpr TrainFlag::Need kSteps = {
     [](const TrainOptions& o) { return o.schedule.kind == ScheduleKind::kStep; },
     "--lr-schedule step"};
-constexpr TrainFlag::Need kScales = {[](const TrainOptions& o) {
-                                       return o.learning_rate_scale == LearningRateScale::kLinear ||
-                                              o.learning_rate_scale == LearningRateScale::kSqrt;
-                                     },
-                                     "--learning-rate-scale linear or sqrt"};
+constexpr TrainFlag::Need kScales = {
+    [](const TrainOptions& o) { return scales_by_batch(o.learning_rate_scale); },
+    "--learning-rate-scale linear or sqrt"};
 constexpr TrainFlag::Need kEvaluates = {[](const TrainOptions& o) { return o.loop.evaluates(); },
                                         "evaluations: --eval-every or --eval-every-steps"};
 constexpr TrainFlag::Need kEvaluatesWhenDue = {
