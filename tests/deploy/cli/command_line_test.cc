@@ -383,6 +383,12 @@ TEST(CommandLine, HelpOfTrainShowsEveryTableAndDefault) {
   }
 }
 
+TEST(CommandLine, TakesMilestonesWithBlanksBehindTheirCommas) {
+  const auto options = std::get<TrainOptions>(
+      parse({"train", "--lr-schedule", "step", "--lr-milestones", "3, 5.5"}));
+  EXPECT_EQ(options.schedule.milestones, (std::vector<double>{3.0, 5.5}));
+}
+
 TEST(CommandLine, EvaluateNeedsACheckpoint) {
   EXPECT_THROW(parse({"evaluate"}), UsageError);
   const auto options =

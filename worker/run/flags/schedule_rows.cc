@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 #include "worker/run/flags/train_flag.h"
 
 namespace syncopate {
@@ -40,17 +41,13 @@ constexpr TrainFlag::Need kEvaluatesWhenDue = {
 std::vector<double> parse_milestones(const std::string& text) {
   std::vector<double> milestones;
   std::istringstream items(text);
-  for (std::string item; std::getline(items, item, ',');) {
-    std::size_t used = 0;
-    try {
-      milestones.push_back(std::stod(item, &used));
-    } catch (const std::exception&) {
-      used = 0;
-    }
-    if (used == 0 || used != item.size()) {
+  for (std::string item; std::getline(items >> std::ws, item, ',');) {
+    const std::optional<double> epoch = parse_number<double>(item);
+    if (!epoch) {
       throw UsageError(fmt::format(
           "--lr-milestones {}: expected epochs with commas between, such as 80,120", text));
     }
+    milestones.push_back(*epoch);
   }
   return milestones;
 }
