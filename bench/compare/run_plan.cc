@@ -73,7 +73,8 @@ constexpr std::int64_t kWarmupUpdates = 20;
 // descent, Goyal et al. 2017, section 2.1; with the square root for Adam, Krizhevsky 2014, section
 // 5, and Malladi et al. 2022.
 LearningRateScale scale_for(const OptimizerOptions& optimizer) {
-  return optimizer.name.starts_with("adam") ? LearningRateScale::kSqrt : LearningRateScale::kLinear;
+  return optimizer_row(optimizer).has_moments ? LearningRateScale::kSqrt
+                                              : LearningRateScale::kLinear;
 }
 
 // Returns the samples of a step of train: of all replicas that are summed, or of one worker.

@@ -49,7 +49,7 @@ void take_values(const FlagSet& flags, TrainOptions& options) {
   make_optimizer(optimizer);  // throws if a constant of the optimizer is out of range
   ScheduleOptions& schedule = options.schedule;
   if (!flags.has("--learning-rate")) {
-    schedule.learning_rate = optimizer.name.starts_with("adam") ? 0.001 : 0.01;
+    schedule.learning_rate = optimizer_row(optimizer).default_learning_rate;
   }
   if (schedule.kind == ScheduleKind::kStep && schedule.milestones.empty()) {
     throw UsageError("--lr-schedule step requires --lr-milestones EPOCHS, such as 80,120");

@@ -1,6 +1,7 @@
 #include "models/optim/optimizer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
+#include "models/base/flag_rules.h"
 #include "models/base/isa.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 
@@ -171,13 +173,24 @@ std::unique_ptr<Optimizer> make_kind(const OptimizerOptions& options) {
   return std::make_unique<Kind>(options, Arguments...);
 }
 
+constexpr double kAdamRate = 0.001;  // Source: Kingma and Ba 2015, algorithm 1
+
 constexpr std::array kOptimizers = {
-    OptimizerRow{"sgd", "value -= rate * gradient", make_kind<Sgd>},
-    OptimizerRow{"momentum", "gradient descent with momentum; --nesterov for Nesterov's",
-                 make_kind<Momentum>},
-    OptimizerRow{"adam", "Kingma and Ba 2015; weight decay is added to the gradient",
-                 make_kind<Adam, Decay::kIntoGradient>},
-    OptimizerRow{"adamw", "Adam with decoupled weight decay", make_kind<Adam, Decay::kDecoupled>},
+    OptimizerRow{.name = "sgd", .help = "value -= rate * gradient", .make = make_kind<Sgd>},
+    OptimizerRow{.name = "momentum",
+                 .help = "gradient descent with momentum; --nesterov for Nesterov's",
+                 .make = make_kind<Momentum>,
+                 .has_momentum = true},
+    OptimizerRow{.name = "adam",
+                 .help = "Kingma and Ba 2015; weight decay is added to the gradient",
+                 .make = make_kind<Adam, Decay::kIntoGradient>,
+                 .default_learning_rate = kAdamRate,
+                 .has_moments = true},
+    OptimizerRow{.name = "adamw",
+                 .help = "Adam with decoupled weight decay",
+                 .make = make_kind<Adam, Decay::kDecoupled>,
+                 .default_learning_rate = kAdamRate,
+                 .has_moments = true},
 };
 
 void require_constant(bool holds, const std::string& flag, double found,
@@ -227,19 +240,19 @@ std::size_t first_parameter(const ArenaLayout& layout, std::int64_t index) {
 
 std::span<const OptimizerRow> optimizers() noexcept { return kOptimizers; }
 
+const OptimizerRow& optimizer_row(const OptimizerOptions& options) {
+  const auto* const row = std::ranges::find(kOptimizers, options.name, &OptimizerRow::name);
+  if (row != kOptimizers.end()) return *row;
+  throw UsageError(fmt::format("--optimizer {}: no such optimizer; choose one of {}", options.name,
+                               fmt::join(names_of(optimizers()), ", ")));
+}
+
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
-  std::string known;
-  for (const OptimizerRow& row : kOptimizers) {
-    if (row.name == options.name) {
-      check_constants(options);
-      std::unique_ptr<Optimizer> optimizer = row.make(options);
-      if (options.average_decay == 0.0) return optimizer;
-      return std::make_unique<AveragingOptimizer>(std::move(optimizer));
-    }
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
-  }
-  throw UsageError(
-      fmt::format("--optimizer {}: no such optimizer; choose one of {}", options.name, known));
+  const OptimizerRow& row = optimizer_row(options);
+  check_constants(options);
+  std::unique_ptr<Optimizer> optimizer = row.make(options);
+  if (options.average_decay == 0.0) return optimizer;
+  return std::make_unique<AveragingOptimizer>(std::move(optimizer));
 }
 
 void check_update_lengths(const Optimizer& optimizer, std::span<float> values,

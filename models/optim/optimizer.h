@@ -66,12 +66,17 @@ struct OptimizerRow {
   std::string_view name;
   std::string_view help;
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&);
+  double default_learning_rate = 0.01;
+  bool has_momentum = false;  // whether `momentum` and `nesterov` of the options have an effect
+  bool has_moments = false;   // whether `beta1`, `beta2` and `epsilon` have an effect, as in Adam
 };
 // Returns the table of optimizers that --optimizer can name.
 std::span<const OptimizerRow> optimizers() noexcept;
+// Returns the row with the name options.name. Throws UsageError for an unknown name, with a list of
+// the known names.
+const OptimizerRow& optimizer_row(const OptimizerOptions& options);
 
-// Makes an optimizer. Throws UsageError for an unknown name or a constant out of range. The message
-// for an unknown name lists the known names.
+// Makes an optimizer. Throws UsageError for an unknown name or a constant out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 
 // Throws ShapeError unless all arrays have equal size and there is one slot for each of

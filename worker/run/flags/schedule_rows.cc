@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <sstream>
 
 #include "models/base/errors.h"
@@ -21,12 +22,6 @@ constexpr std::string_view kToTheEnd =
     "compare trains every variant to the end of its budget, and evaluates then";
 constexpr std::string_view kRealClock = "leave it out, or compare with --clock real";
 
-constexpr TrainFlag::Need kMomentum = {
-    [](const TrainOptions& o) { return o.strategy.optimizer.name == "momentum"; },
-    "--optimizer momentum"};
-constexpr TrainFlag::Need kAdam = {
-    [](const TrainOptions& o) { return o.strategy.optimizer.name.starts_with("adam"); },
-    "--optimizer adam or adamw"};
 constexpr TrainFlag::Need kSteps = {
     [](const TrainOptions& o) { return o.schedule.kind == ScheduleKind::kStep; },
     "--lr-schedule step"};
@@ -37,6 +32,29 @@ constexpr TrainFlag::Need kEvaluates = {[](const TrainOptions& o) { return o.loo
                                         "evaluations: --eval-every or --eval-every-steps"};
 constexpr TrainFlag::Need kEvaluatesWhenDue = {
     [](const TrainOptions& o) { return o.loop.eval_when == EvalWhen::kDue; }, "--eval-when due"};
+
+// Returns the names of the optimizers with a trait, such as "adam and adamw".
+std::string optimizers_with(bool OptimizerRow::*trait, std::string_view conjunction) {
+  Names names;
+  for (const OptimizerRow& row : optimizers()) {
+    if (row.*trait) names.push_back(row.name);
+  }
+  return fmt::format("{}", fmt::join(names, fmt::format(" {} ", conjunction)));
+}
+
+// Returns a text such as "0.001 for adam and adamw, 0.01 for the others".
+std::string default_learning_rates() {
+  const double usual = optimizer_row({}).default_learning_rate;
+  std::map<double, Names> others;
+  for (const OptimizerRow& row : optimizers()) {
+    if (row.default_learning_rate != usual) others[row.default_learning_rate].push_back(row.name);
+  }
+  std::string text;
+  for (const auto& [rate, names] : others) {
+    text += fmt::format("{} for {}, ", rate, fmt::join(names, " and "));
+  }
+  return text + fmt::format("{} for the others", usual);
+}
 
 std::vector<double> parse_milestones(const std::string& text) {
   std::vector<double> milestones;
@@ -73,6 +91,17 @@ bool has_whole_gradient(const TrainOptions& o) {
 
 // All of them decide how a step updates the variables.
 std::vector<TrainFlag> optimizer_flags() {
+  static const std::string kMomentum =
+      "--optimizer " + optimizers_with(&OptimizerRow::has_momentum, "or");
+  static const std::string kMoments =
+      "--optimizer " + optimizers_with(&OptimizerRow::has_moments, "or");
+  const TrainFlag::Need momentum = {
+      [](const TrainOptions& o) { return optimizer_row(o.strategy.optimizer).has_momentum; },
+      kMomentum};
+  const TrainFlag::Need moments = {
+      [](const TrainOptions& o) { return optimizer_row(o.strategy.optimizer).has_moments; },
+      kMoments};
+  const std::string with_moments = ", with " + optimizers_with(&OptimizerRow::has_moments, "and");
   return {
       {.name = "--optimizer",
        .help = "update rule",
@@ -81,33 +110,31 @@ std::vector<TrainFlag> optimizer_flags() {
       {.name = "--learning-rate",
        .help = "learning rate per update",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.learning_rate; },
-       .rules = {.default_text = "0.001 for adam and adamw, 0.01 for the others",
-                 .above = 0.0,
-                 .example = "0.001"}},
+       .rules = {.default_text = default_learning_rates(), .above = 0.0, .example = "0.001"}},
       {.name = "--momentum",
-       .help = "momentum coefficient of --optimizer momentum",
+       .help = "momentum coefficient of " + kMomentum,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.momentum; },
-       .needs = {kMomentum}},
+       .needs = {momentum}},
       {.name = "--nesterov",
-       .help = "use Nesterov's momentum, with --optimizer momentum",
+       .help = "use Nesterov's momentum, with " + kMomentum,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.nesterov; },
-       .needs = {kMomentum}},
+       .needs = {momentum}},
       {.name = "--weight-decay",
        .help = "weight decay: adds X times the weights to the gradient; adamw instead subtracts "
                "learning rate * X * weights from the weights",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; }},
       {.name = "--beta1",
-       .help = "decay rate of the first moment, with adam and adamw",
+       .help = "decay rate of the first moment" + with_moments,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta1; },
-       .needs = {kAdam}},
+       .needs = {moments}},
       {.name = "--beta2",
-       .help = "decay rate of the second moment, with adam and adamw",
+       .help = "decay rate of the second moment" + with_moments,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.beta2; },
-       .needs = {kAdam}},
+       .needs = {moments}},
       {.name = "--epsilon",
-       .help = "small number added to the denominator of the update, with adam and adamw",
+       .help = "small number added to the denominator of the update" + with_moments,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.epsilon; },
-       .needs = {kAdam}},
+       .needs = {moments}},
       {.name = "--lr-schedule",
        .help = "learning rate schedule",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); }},
