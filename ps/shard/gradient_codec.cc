@@ -128,11 +128,12 @@ void round_to(ValuesFormat format, std::span<float> values) noexcept {
 }
 
 CompressionOptions parse_compression(std::string_view text, std::string_view what) {
-  constexpr std::string_view kLargest = "topk:";
-  if (text == "none") return {.codec = Codec::kF32};
-  if (text == "bf16") return {.codec = Codec::kBf16};
-  if (text.starts_with(kLargest)) {
-    const std::string_view number = text.substr(kLargest.size());
+  const std::size_t colon = text.find(':');
+  const bool has_number = colon != std::string_view::npos;
+  const auto codec = value_named<Codec>(text.substr(0, colon));
+  if (codec && codec != Codec::kTopK && !has_number) return {.codec = *codec};
+  if (codec == Codec::kTopK && has_number) {
+    const std::string_view number = text.substr(colon + 1);
     const double fraction = parse_number<double>(number).value_or(0.0);
     if (fraction > 0.0 && fraction <= 1.0) {
       return {.codec = Codec::kTopK, .fraction = fraction};
@@ -146,6 +147,12 @@ CompressionOptions parse_compression(std::string_view text, std::string_view wha
       fmt::format("{} {}: unknown compression; expected none, bf16 or topk:FRACTION, such as "
                   "topk:0.01",
                   what, text));
+}
+
+std::string to_text(const CompressionOptions& options) {
+  const std::string_view word = name(options.codec);
+  if (options.codec != Codec::kTopK) return std::string(word);
+  return fmt::format("{}:{}", word, options.fraction);
 }
 
 bool is_well_formed(const EncodedGradient& gradient) noexcept {

@@ -3,15 +3,23 @@
 // chunk by chunk while it updates.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "models/base/enum_names.h"
 
 namespace syncopate::ps {
 
 enum class Codec : std::uint8_t { kF32, kBf16, kTopK };
+constexpr auto named_values(Codec /*type*/) {
+  return std::array{Named{"none", Codec::kF32}, Named{"bf16", Codec::kBf16},
+                    Named{"topk", Codec::kTopK}};
+}
 
 struct CompressionOptions {
   Codec codec = Codec::kF32;
@@ -35,6 +43,8 @@ void round_to(ValuesFormat format, std::span<float> values) noexcept;
 
 // Parses "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
 CompressionOptions parse_compression(std::string_view text, std::string_view what);
+// Returns the text that parse_compression() reads.
+std::string to_text(const CompressionOptions& options);
 
 // An encoded gradient. The bytes are borrowed, need no alignment, and are little-endian:
 //   kF32   n * f32

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <string>
 
 #include "models/base/errors.h"
@@ -159,14 +158,11 @@ void check_frames(const ArenaLayout& layout, const Placement& placement) {
 
 PartitionRule parse_partition(std::string_view text, std::string_view what) {
   using Kind = PartitionRule::Kind;
-  if (text == "auto") return {};
+  if (text == name(Kind::kAuto)) return {};
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
-  std::optional<Kind> kind;
-  if (word == "fixed") kind = Kind::kFixed;
-  if (word == "min-size") kind = Kind::kMinSize;
-  if (word == "max-size") kind = Kind::kMaxSize;
-  if (!kind) {
+  const auto kind = value_named<Kind>(word);
+  if (!kind || kind == Kind::kAuto) {
     throw UsageError(
         fmt::format("{} {}: unknown rule; expected auto, fixed:PARTS, min-size:BYTES or "
                     "max-size:BYTES",
@@ -180,6 +176,12 @@ PartitionRule parse_partition(std::string_view text, std::string_view what) {
                     text, number, word, kind == Kind::kFixed ? "4" : "262144"));
   }
   return {*kind, value};
+}
+
+std::string to_text(const PartitionRule& rule) {
+  const std::string_view word = name(rule.kind);
+  if (rule.kind == PartitionRule::Kind::kAuto) return std::string(word);
+  return fmt::format("{}:{}", word, rule.value);
 }
 
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,

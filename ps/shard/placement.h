@@ -3,10 +3,13 @@
 // so every worker and every server computes the same placement.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "models/tensor/parameter_arena.h"
 
 namespace syncopate::ps {
@@ -23,10 +26,17 @@ struct PartitionRule {
   Kind kind = Kind::kAuto;
   std::int64_t value = 0;
 };
+constexpr auto named_values(PartitionRule::Kind /*type*/) {
+  using Kind = PartitionRule::Kind;
+  return std::array{Named{"auto", Kind::kAuto}, Named{"fixed", Kind::kFixed},
+                    Named{"min-size", Kind::kMinSize}, Named{"max-size", Kind::kMaxSize}};
+}
 
 // Parses a partition rule: "auto", "fixed:4", "min-size:262144" or "max-size:4194304". Throws
 // UsageError that names `what`, such as "--partition".
 PartitionRule parse_partition(std::string_view text, std::string_view what);
+// Returns the text that parse_partition() reads.
+std::string to_text(const PartitionRule& rule);
 
 // Returns into how many parts the rule splits a variable with `rows` rows (along axis 0) of
 // `row_bytes` bytes each. The result is at least 1, at most `rows`, and at most `most_parts` unless

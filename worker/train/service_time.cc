@@ -49,13 +49,11 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
   };
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) throw refuse();
-  const std::string_view kind = text.substr(0, colon);
+  const auto kind = value_named<ServiceTimeKind>(text.substr(0, colon));
+  if (!kind) throw refuse();
   std::string_view mean = text.substr(colon + 1);
-  ServiceTimeOptions options;
-  if (kind == "constant") options.kind = ServiceTimeKind::kConstant;
-  if (kind == "exponential") options.kind = ServiceTimeKind::kExponential;
-  if (kind == "lognormal") {
-    options.kind = ServiceTimeKind::kLognormal;
+  ServiceTimeOptions options{.kind = *kind};
+  if (options.kind == ServiceTimeKind::kLognormal) {
     const std::size_t second = mean.find(':');
     if (second != std::string_view::npos) {
       const auto sigma = number_in(mean.substr(second + 1), kWidestSigma);
@@ -65,9 +63,15 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
     }
   }
   const auto milliseconds = number_in(mean, kLongestMilliseconds);
-  if (options.kind == ServiceTimeKind::kNone || !milliseconds) throw refuse();
+  if (!milliseconds) throw refuse();
   options.mean_milliseconds = *milliseconds;
   return options;
+}
+
+std::string to_text(const ServiceTimeOptions& options) {
+  std::string text = fmt::format("{}:{}", name(options.kind), options.mean_milliseconds);
+  if (options.kind == ServiceTimeKind::kLognormal) text += fmt::format(":{}", options.sigma);
+  return text;
 }
 
 Slowness parse_slowness(std::string_view text) {

@@ -3,15 +3,24 @@
 // delay; heartbeats are still sent.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "models/base/enum_names.h"
 
 namespace syncopate {
 
 enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential, kLognormal };
+constexpr auto named_values(ServiceTimeKind /*type*/) {
+  return std::array{Named{"constant", ServiceTimeKind::kConstant},
+                    Named{"exponential", ServiceTimeKind::kExponential},
+                    Named{"lognormal", ServiceTimeKind::kLognormal}};
+}
 
 // A slow worker: its compute delays are multiplied by `factor`.
 struct Slowness {
@@ -38,6 +47,8 @@ struct ServiceTimeOptions {
 // Parses a compute delay: "constant:20", "exponential:5" or "lognormal:5[:SIGMA]", where the number
 // is the mean in milliseconds. Throws UsageError naming `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
+// Returns the text that parse_service_time() reads. The kind must not be kNone.
+std::string to_text(const ServiceTimeOptions& options);
 // Parses a slow worker, such as "worker=3,factor=4", with a factor from 0.001 to 1000. Throws
 // UsageError.
 Slowness parse_slowness(std::string_view text);

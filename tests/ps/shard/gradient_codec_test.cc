@@ -55,9 +55,15 @@ TEST(ParseCompression, AcceptsThreeForms) {
   EXPECT_EQ(parse_compression("topk:1", "--compress").fraction, 1.0);
 }
 
+TEST(ParseCompression, ReadsTheTextOfEachCompression) {
+  for (const std::string text : {"none", "bf16", "topk:0.25"}) {
+    EXPECT_EQ(to_text(parse_compression(text, "--compress")), text);
+  }
+}
+
 TEST(ParseCompression, NamesTheFlagAndTheExpectedFormsForOtherText) {
   for (const std::string text : {"", "f32", "topk", "topk:", "topk:0", "topk:1.5", "topk:-1",
-                                 "topk:nan", "topk:0.1x", "bf16 "}) {
+                                 "topk:nan", "topk:0.1x", "bf16 ", "bf16:", "none:1"}) {
     const std::string error =
         message_of<UsageError>([&] { (void)parse_compression(text, "--compress"); });
     EXPECT_TRUE(error.starts_with("--compress " + text)) << error;

@@ -123,6 +123,12 @@ TEST(ParsePartition, AcceptsFourRules) {
   EXPECT_EQ(parse_partition("max-size:4194304", "--partition").kind, Kind::kMaxSize);
 }
 
+TEST(ParsePartition, ReadsTheTextOfEachRule) {
+  for (const std::string text : {"auto", "fixed:4", "min-size:262144", "max-size:4194304"}) {
+    EXPECT_EQ(to_text(parse_partition(text, "--partition")), text);
+  }
+}
+
 TEST(ParsePartition, NamesTheFlagAndTheExpectedFormsForOtherText) {
   for (const std::string text : {"", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2.5",
                                  "max-size:1k", "round-robin:2", "auto:1"}) {

@@ -46,6 +46,12 @@ TEST(ServiceTime, OfASlowWorkerIsMultipliedByItsFactor) {
             service_time(parse_service_time("exponential:5", ""), 2, 8));
 }
 
+TEST(ServiceTime, IsReadFromTheTextOfEachKind) {
+  for (const std::string text : {"constant:20", "exponential:5", "lognormal:5:0.9"}) {
+    EXPECT_EQ(to_text(parse_service_time(text, "--service-time")), text);
+  }
+}
+
 TEST(ServiceTime, IsParsedFromItsFlags) {
   const Pause pause = parse_pause("worker=1,at=20s,for=0.5");
   EXPECT_EQ(pause.worker, 1);

@@ -23,17 +23,7 @@ FlagText compared_weights(const TrainOptions& o) {
 
 FlagText service_time_text(const TrainOptions& o) {
   const ServiceTimeOptions& time = o.loop.service_time;
-  switch (time.kind) {
-    case ServiceTimeKind::kNone:
-      return std::nullopt;
-    case ServiceTimeKind::kConstant:
-      return fmt::format("constant:{}", time.mean_milliseconds);
-    case ServiceTimeKind::kExponential:
-      return fmt::format("exponential:{}", time.mean_milliseconds);
-    case ServiceTimeKind::kLognormal:
-      return fmt::format("lognormal:{}:{}", time.mean_milliseconds, time.sigma);
-  }
-  return std::nullopt;
+  return time.kind == ServiceTimeKind::kNone ? std::nullopt : FlagText(to_text(time));
 }
 
 FlagText words_text(const std::vector<std::string>& words) {

@@ -65,20 +65,6 @@ constexpr TrainFlag::Need kShared = {
     [](const TrainOptions& o) { return strategy_of(o).shares_variables(); },
     "--strategy parameter-server or central-storage"};
 
-FlagText compression_text(const TrainOptions& o) {
-  const ps::CompressionOptions& compression = o.strategy.parameter_server.compression;
-  if (compression.codec == ps::Codec::kTopK) return fmt::format("topk:{}", compression.fraction);
-  return compression.codec == ps::Codec::kBf16 ? "bf16" : "none";
-}
-
-FlagText partition_text(const TrainOptions& o) {
-  static constexpr std::array kNames = {"auto", "fixed", "min-size", "max-size"};
-  const ps::PartitionRule& rule = o.strategy.parameter_server.partition;
-  const char* name = kNames[static_cast<std::size_t>(rule.kind)];
-  if (rule.kind == ps::PartitionRule::Kind::kAuto) return name;
-  return fmt::format("{}:{}", name, rule.value);
-}
-
 FlagRules timeout(std::string default_text) {
   return {.unit = "seconds",
           .default_text = std::move(default_text),
@@ -298,7 +284,10 @@ std::vector<TrainFlag> consistency_flags() {
          };
        },
        .rules = {.value = "CODEC", .default_text = "none"},
-       .text = compression_text,
+       .text =
+           [](const TrainOptions& o) {
+             return FlagText(to_text(o.strategy.parameter_server.compression));
+           },
        .needs = {kServerStrategy},
        .decides_updates = true},
       {.name = "--partition",
@@ -311,7 +300,10 @@ std::vector<TrainFlag> consistency_flags() {
          };
        },
        .rules = {.value = "RULE", .default_text = "large variables are split"},
-       .text = partition_text,
+       .text =
+           [](const TrainOptions& o) {
+             return FlagText(to_text(o.strategy.parameter_server.partition));
+           },
        .needs = {kServerStrategy}},
   };
 }
