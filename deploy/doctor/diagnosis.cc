@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -355,8 +354,6 @@ class Diagnosis {
   std::vector<Finding> findings_;
 };
 
-constexpr std::array kKindNames = {"ERROR", "warning", "note", "ok"};  // by Finding::Kind
-
 }  // namespace
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, name, value, must)
@@ -384,8 +381,7 @@ std::string describe(std::vector<Finding> findings) {
   std::ranges::stable_sort(findings, {}, &Finding::kind);
   std::string text;
   for (const Finding& finding : findings) {
-    text += fmt::format("{:<8} {:<14} {}\n", kKindNames.at(static_cast<std::size_t>(finding.kind)),
-                        finding.what, finding.line);
+    text += fmt::format("{:<8} {:<14} {}\n", name(finding.kind), finding.what, finding.line);
   }
   return text;
 }

@@ -2,11 +2,13 @@
 // of all its tasks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "strategies/cluster/membership.h"
 
 namespace syncopate {
@@ -56,6 +58,11 @@ struct Finding {
   std::string what;  // subject of the finding, such as "clocks"
   std::string line;  // the finding: what was found, where, and what to try
 };
+constexpr auto named_values(Finding::Kind /*type*/) {
+  return std::array{Named{"ERROR", Finding::Kind::kError},
+                    Named{"warning", Finding::Kind::kWarning}, Named{"note", Finding::Kind::kNote},
+                    Named{"ok", Finding::Kind::kGood}};
+}
 
 // Formats the findings as lines for the user, in the order errors, warnings, notes, good findings.
 // Each line begins with the kind of the finding.
