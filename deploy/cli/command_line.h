@@ -25,8 +25,6 @@
 
 namespace syncopate {
 
-class FlagSet;
-
 // The options of `syncopate serve`, which runs one parameter server.
 struct ServeOptions {
   ClusterSpec cluster;  // the cluster, with cluster.role kServer and the index of this server

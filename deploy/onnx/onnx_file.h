@@ -72,7 +72,8 @@ std::string listed_names(const std::vector<std::string>& names);
 // Whether the operator is in the standard domain of ONNX. Operators of other domains may have the
 // same names.
 bool is_standard(const proto::onnx::NodeProto& node);
-// The domain of the nodes Silu, Part and Repeat. Each replaces several nodes of a file.
+// The domain of the nodes Silu, Part and Repeat, which join_activations(), join_parts() and
+// join_repeats() write. Each replaces several nodes of a file.
 inline constexpr const char* kJoinedDomain = "syncopate.joined";
 // Returns the operator's name. An operator outside the standard domain of ONNX has its domain in
 // front, such as "com.acme::Relu".

@@ -44,7 +44,6 @@ bool OnnxRow::supports(std::string_view attribute) const {
   return false;
 }
 
-// join_activations(), join_repeats() and join_parts() write the nodes of kJoinedDomain.
 const OnnxRow* find_onnx_row(std::string_view op) {
   for (const auto rows : {element_rows, layer_rows, window_rows, shape_rows, resize_rows}) {
     const auto row = std::ranges::find(rows(), op, &OnnxRow::op);

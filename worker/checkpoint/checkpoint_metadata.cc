@@ -18,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Versions of the checkpoint format. Version 2 lists skipped samples; a program that reads only
-// version 1 would leave them out of training.
+// The version of the checkpoint format. A program reads checkpoints of its own version only.
 constexpr std::string_view kFormatVersion = "1";
 
 // Calls visit(key, field, is_required) for each entry of a checkpoint's metadata except the format

@@ -1,4 +1,4 @@
-// Reads --devices and --precision.
+// Reads --devices, and completes the options that depend on the devices.
 #include <fmt/format.h>
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// Reads --devices and --precision, finds the devices that a task uses and divides GPUs among the
+// Reads --devices, finds the devices that a task uses and divides GPUs among the
 // tasks that see them.
 #pragma once
 
