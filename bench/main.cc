@@ -35,18 +35,21 @@ constexpr std::array kCommands = {
     CommandRow{"plan",
                "Predicts speed and staleness of each strategy on a cluster that flags describe.",
                syncopate::bench::declare_plan},
-    CommandRow{"step", "Measures one training step, beside PyTorch.",
+    CommandRow{"step",
+               "Measures the time of a training step of syncopate and, for comparison, of PyTorch.",
                syncopate::bench::declare_step},
     CommandRow{"input", "Measures the samples per second of the input pipeline alone.",
                syncopate::bench::declare_input},
-    CommandRow{"all-reduce", "Measures an all-reduce between processes, beside MPI.",
+    CommandRow{"all-reduce",
+               "Measures an all-reduce between processes of syncopate and, for comparison, of MPI.",
                syncopate::bench::declare_all_reduce},
-    CommandRow{"ps", "Measures parameter servers, beside raw ZeroMQ.",
-               syncopate::bench::declare_ps},
     CommandRow{
-        "scaling",
-        "Measures one replica with all threads, beside several replicas that share the threads.",
-        syncopate::bench::declare_scaling},
+        "ps",
+        "Measures parameter servers of syncopate and, for comparison, messages of raw ZeroMQ.",
+        syncopate::bench::declare_ps},
+    CommandRow{"scaling",
+               "Measures one replica with all threads and several replicas that share the threads.",
+               syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
     CommandRow{syncopate::bench::kPsRank, "", syncopate::bench::declare_ps_rank},
@@ -64,8 +67,8 @@ Names command_names() {
 std::string usage() {
   constexpr std::size_t kColumn = 14;
   std::string text =
-      "Measures the speed of syncopate, often beside another program. syncopate and the other\n"
-      "program take turns in one run.\n\n"
+      "Measures the speed of syncopate. Several commands also measure another program for\n"
+      "comparison; both take turns in one run.\n\n"
       "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
   for (const CommandRow& row : kCommands) {
     if (row.help.empty()) continue;

@@ -136,13 +136,13 @@ void run_all_reduce(AllReduceOptions options) {
 
 Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceOptions>();
-  flags.add("--ranks", &options->ranks, "number of processes of syncopate and of MPI, each",
+  flags.add("--ranks", &options->ranks, "number of processes, the same for syncopate and for MPI",
             {.least = 2, .most = kMostRanks});
   flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
   flags.add("--transport", &options->transports, "transports of syncopate that are measured",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--peers", &options->peers, "what is measured beside syncopate",
+  flags.add("--peers", &options->peers, "programs that are measured for comparison",
             {.default_text = "mpi,mpi-tcp if this build has MPI",
              .choices = all_reduce_peers(),
              .separator = ','});

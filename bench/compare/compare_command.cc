@@ -135,12 +135,15 @@ class CompareFlags {
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
   flags_.add("--strategies", &strategies_,
-             "variants to compare, such as one-device,parameter-server:ssp:2. The form is "
-             "STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], with N for "
-             "--max-staleness and K for --backup-workers, or pipeline[:MICRO_BATCHES], which has a "
-             "stage per worker and by default as many micro-batches. Flags of train for one "
-             "variant follow it as {FLAG=VALUE,...} without dashes, such as "
-             "mirrored{learning-rate=0.1}; such a learning rate is not scaled",
+             "variants to compare, separated by commas, such as "
+             "one-device,parameter-server:ssp:2. A variant has one of two forms:"
+             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE], where N is --max-staleness, K is "
+             "--backup-workers, and RULE (inverse, dc or dc-adaptive) is --staleness-rule;"
+             "\npipeline[:MICRO_BATCHES]: each worker is a stage; by default there are as many "
+             "micro-batches as stages."
+             "\nFlags of train for one variant follow in braces, without dashes, such as "
+             "mirrored{learning-rate=0.1,nesterov}. A learning rate in braces is used as it is; "
+             "others are scaled with the batch, as described below",
              {.value = "VARIANT,...",
               .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
               .repeats = true});
@@ -254,9 +257,11 @@ void CompareFlags::declare_faults() {
              {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
   flags_.add("--slow", &cluster_.slow, "multiply the --service-time of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
-  flags_.add("--slow-worker", &slow_worker_,
-             "factor by which the last worker is slower, such as 4x; short for --slow",
-             {.value = "FACTORx"});
+  flags_.add(
+      "--slow-worker", &slow_worker_,
+      "factor by which the last worker is slower, such as 4x; the same as --slow with the number "
+      "of that worker",
+      {.value = "FACTORx"});
   flags_.add("--pause", &cluster_.pauses,
              "pause worker W once: `at` counts from the worker's first step, `for` is the duration",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});

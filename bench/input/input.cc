@@ -104,12 +104,14 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             {.choices = workload_models()});
   flags.add("--threads", &options->lanes, "compute threads of the network",
             {.least = 1, .most = kMostCount});
-  flags.add("--rounds", &options->rounds,
-            "number of rounds; each round measures the input pipeline and what it is compared with "
-            "once each",
-            {.least = 1, .most = kMostCount});
+  flags.add(
+      "--rounds", &options->rounds,
+      "number of rounds. A round measures the input pipeline once, and then once the network or "
+      "the other pipelines with which it is compared",
+      {.least = 1, .most = kMostCount});
   flags.add("--cache-dir", &options->data.cache_dir,
-            "folder that keeps rendered samples between runs", {.value = "DIR"});
+            "folder where generated samples (of digits and shapes) are kept for later runs",
+            {.value = "DIR"});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");

@@ -60,8 +60,8 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--slow", &words.slow, "multiply the step times of worker W by F",
             {.value = "worker=W,factor=F", .repeats = true});
   flags.add("--slow-worker", &words.slow_worker,
-            "factor by which the last worker is slower, such as 4x, in the row with the most "
-            "workers; short for --slow",
+            "factor by which the last worker is slower, such as 4x; only in the row with the most "
+            "workers. The same as --slow with the number of that worker",
             {.value = "FACTORx"});
 }
 

@@ -128,7 +128,7 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
             {.choices = {"none", "bf16"}, .separator = ','});
   flags.add("--consistency", &options->consistency, "consistency rule of syncopate's servers",
             {.choices = {"async", "sync"}});
-  flags.add("--peers", &options->peer, "what is measured beside syncopate",
+  flags.add("--peers", &options->peer, "program that is measured for comparison",
             {.default_text = "zmq if this build has it", .choices = {kZeroMqPeer, "none"}});
   flags.add(
       "--idle", &options->idle_seconds,

@@ -295,10 +295,11 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   flags.add("--learning-rate", &options->training.learning_rate,
             "learning rate of syncopate and of the program that it is compared with",
             {.least = 1e-9, .most = 1e3});
-  flags.add("--rounds", &options->rounds,
-            "number of rounds; each measures syncopate once, and then the program that it is "
-            "compared with",
-            {.least = 1, .most = kMostCount});
+  flags.add(
+      "--rounds", &options->rounds,
+      "number of rounds. A round measures syncopate once, and then once the program with which "
+      "it is compared",
+      {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round,
             "number of steps in a round, of syncopate and of the program that it is compared with",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
@@ -306,8 +307,8 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
             "command, with its arguments, of a program that syncopate is compared with",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   flags.add("--peer-python", &options->peer_python,
-            "Python interpreter with PyTorch, which is measured beside syncopate by "
-            "bench/peers/torch_step.py, on a GPU by torch_gpu_step.py",
+            "Python interpreter with PyTorch. If it is given, PyTorch is measured, too, by "
+            "bench/peers/torch_step.py (on a GPU by torch_gpu_step.py)",
             {.value = "FILE", .default_text = "none", .excludes = {"--peer", "--data"}});
   add_workload_data_flags(flags, options->data, environment);
   flags.add("--json", &options->json_file, "JSON file for the results of every round",

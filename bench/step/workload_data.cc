@@ -20,7 +20,7 @@ void add_workload_data_flags(FlagSet& flags, WorkloadData& data, const Environme
             {.value = "NAME", .default_text = "random samples of each network's usual size"});
   flags.add("--cache-dir",
             [&run](const std::string& text) { run.cache_dir = run.image.cache_dir = text; },
-            "folder that keeps rendered samples and decoded pictures between runs",
+            "folder where generated samples and decoded pictures are kept for later runs",
             {.value = "DIR", .default_text = run.cache_dir.string(), .needs = "--data"});
   flags.add("--input-threads", &data.input_threads,
             "threads of each process that read the samples of --data",

@@ -156,8 +156,9 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add("--json", &options.json,
-            "print one JSON object per sample, with all probabilities, predicted numbers or "
-            "shares, in place of text");
+            "print one JSON object per sample in place of text. It has the probabilities of all "
+            "classes; for targets that are numbers the predicted numbers; for label maps each "
+            "class's share of the pixels");
   flags.add("--maps", &options.maps_dir,
             "folder for label maps: a PNG file per sample, of the size that the network computes, "
             "with a colour for each class",

@@ -75,7 +75,8 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
             {.required = true});
   flags.add("WEIGHTS", &options.weights,
             "file of weights to write, such as net.safetensors; not with --to tfrecord");
-  flags.add("--cache-dir", &options.cache_dir, "folder that keeps rendered samples between runs",
+  flags.add("--cache-dir", &options.cache_dir,
+            "folder where generated samples (of digits and shapes) are kept for later runs",
             {.value = "DIR"});
   TrainOptions run;
   flags.add("--skip-bad-records", &run.image.skip_bad_records,

@@ -62,12 +62,14 @@ std::vector<TrainFlag> record_flags() {
        .help = "name of the record feature that contains the image, with --data tfrecord:, tfds: "
                "or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
-       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or image"}},
+       .rules = {.value = "NAME",
+                 .default_text = "the name that the data set gives; \"image\" if it gives none"}},
       {.name = "--label-feature",
        .help = "name of the record feature that contains the class or the label map, with --data "
                "tfrecord:, tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
-       .rules = {.value = "NAME", .default_text = "the name that the data set gives, or label"}},
+       .rules = {.value = "NAME",
+                 .default_text = "the name that the data set gives; \"label\" if it gives none"}},
       {.name = "--raw-shape",
        .help = "shape and type (u8, u16 or f32) of the samples, if the records of --data tfrecord: "
                "contain plain values instead of pictures",
@@ -177,8 +179,9 @@ std::vector<TrainFlag> data_flags() {
        .has_recorded_default = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--cache-dir",
-       .help = "folder that keeps rendered samples, and the fastest algorithms measured on GPUs, "
-               "between runs",
+       .help =
+           "folder for files that later runs use again: generated samples (of digits and shapes) "
+           "and the algorithms that were fastest on GPUs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,

@@ -173,7 +173,7 @@ std::vector<TrainFlag> strategy_flags() {
                   ""}},
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--bucket-mb",
-       .help = "size in MiB of a bucket, a slice of the gradients that is sent at once",
+       .help = "size in MiB of a bucket, a slice of the gradients that is sent as a whole",
        .field = [](TrainOptions& o) -> FlagTarget {
          return ScaledTarget{&o.strategy.bucket_bytes, std::int64_t{1} << 20};
        },
