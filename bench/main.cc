@@ -48,7 +48,9 @@ constexpr std::array kCommands = {
         "Measures parameter servers of syncopate and, for comparison, messages of raw ZeroMQ.",
         syncopate::bench::declare_ps},
     CommandRow{"scaling",
-               "Measures one replica with all threads and several replicas that share the threads.",
+               "Measures the speed of one replica that uses all threads, and of several replicas "
+               "that divide "
+               "the threads among them.",
                syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},

@@ -141,8 +141,8 @@ Command declare_plan(FlagSet& flags, const Environment& environment) {
   flags.add("--calibrate-steps", &options.calibrate_steps,
             "number of steps of one-device that are measured on this machine",
             {.least = 1, .most = kMost});
-  flags.add("--gradients", &options.gradients,
-            "smallest number of gradients that are simulated per row", {.least = 1, .most = kMost});
+  flags.add("--gradients", &options.gradients, "least number of gradients to simulate for each row",
+            {.least = 1, .most = kMost});
   flags.add("--json", &options.json, "JSON file for all results", {.value = "FILE"});
   return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }

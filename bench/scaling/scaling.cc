@@ -165,7 +165,7 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
             "samples per replica and step",
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--batch-size", &options->batch_size,
-            "samples per step of all replicas, in place of --batch-size-per-replica",
+            "samples per step, summed over all replicas; in place of --batch-size-per-replica",
             {.default_text = "the sum of --batch-size-per-replica over all replicas",
              .least = 1,
              .most = kMostCount,

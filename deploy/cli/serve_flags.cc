@@ -94,8 +94,8 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
   flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
             "time to wait for the other tasks at the start", seconds(""));
   flags.add("--peer-timeout", &options.peer_timeout,
-            "time limit for silent tasks: a task counts as dead after 0.7 times this time without "
-            "a message, and three times as late while the task starts",
+            "a task counts as dead if no message comes from it for 0.7 times this time; for 2.1 "
+            "times this time while the task starts",
             seconds("15; 5 if all tasks are on one machine"));
   flags.begin_group("Servers and staleness");
   flags.add("--threads", &options.threads, "threads that apply updates",
