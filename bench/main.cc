@@ -27,30 +27,35 @@ using syncopate::bench::Command;
 using syncopate::bench::CommandRow;
 
 constexpr std::array kCommands = {
-    CommandRow{"compare",
-               "Trains the same network under several strategies and reports which is best.",
-               syncopate::bench::declare_compare},
-    CommandRow{"report", "Writes the report of a comparison again, from the files of its runs.",
+    CommandRow{
+        "compare",
+        "Trains the same network under several strategies and reports which strategy is best.",
+        syncopate::bench::declare_compare},
+    CommandRow{"report",
+               "Writes the report of an earlier comparison again, from the files of its runs.",
                syncopate::bench::declare_report},
     CommandRow{"plan",
-               "Predicts speed and staleness of each strategy on a cluster that flags describe.",
+               "Predicts the training speed and the staleness of gradients of each strategy on a "
+               "cluster that is described by flags.",
                syncopate::bench::declare_plan},
     CommandRow{"step",
                "Measures the time of a training step of syncopate and, for comparison, of PyTorch.",
                syncopate::bench::declare_step},
-    CommandRow{"input", "Measures the samples per second of the input pipeline alone.",
+    CommandRow{"input",
+               "Measures how many samples per second the input pipeline delivers without training.",
                syncopate::bench::declare_input},
     CommandRow{"all-reduce",
-               "Measures an all-reduce between processes of syncopate and, for comparison, of MPI.",
+               "Measures the time of an all-reduce between processes, by syncopate and, for "
+               "comparison, by MPI.",
                syncopate::bench::declare_all_reduce},
     CommandRow{
         "ps",
-        "Measures parameter servers of syncopate and, for comparison, messages of raw ZeroMQ.",
+        "Measures the time that a worker takes to push gradients to parameter servers of syncopate "
+        "and to pull values; for comparison, the time of equal messages over plain ZeroMQ.",
         syncopate::bench::declare_ps},
     CommandRow{"scaling",
-               "Measures the speed of one replica that uses all threads, and of several replicas "
-               "that divide "
-               "the threads among them.",
+               "Measures the training speed of one replica that uses all threads, and of several "
+               "replicas that each use an equal part of the threads.",
                syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
@@ -70,7 +75,7 @@ std::string usage() {
   constexpr std::size_t kColumn = 14;
   std::string text =
       "Measures the speed of syncopate. Several commands also measure another program for\n"
-      "comparison; both take turns in one run.\n\n"
+      "comparison; syncopate and the other program are then measured in turns.\n\n"
       "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
   for (const CommandRow& row : kCommands) {
     if (row.help.empty()) continue;
@@ -79,8 +84,8 @@ std::string usage() {
     text += name + syncopate::wrapped(std::string(row.help), kColumn, kColumn) + "\n";
   }
   return text +
-         "\n`syncopate-bench COMMAND --help` lists the flags of a command; --version prints the "
-         "version.\n";
+         "\n`syncopate-bench COMMAND --help` lists the flags of a command; `syncopate-bench "
+         "--version`\nprints the version.\n";
 }
 
 int run(const std::vector<std::string>& arguments) {

@@ -138,22 +138,28 @@ Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceOptions>();
   flags.add("--ranks", &options->ranks, "number of processes, the same for syncopate and for MPI",
             {.least = 2, .most = kMostRanks});
-  flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
+  flags.add("--sizes", &options->sizes,
+            "sizes in bytes of the f32 tensor to reduce, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
-  flags.add("--transport", &options->transports, "transports of syncopate that are measured",
+  flags.add("--transport", &options->transports,
+            "transports of syncopate to measure (shm: shared memory; tcp: TCP sockets)",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--peers", &options->peers, "programs that are measured for comparison",
+  flags.add("--peers", &options->peers,
+            "programs to measure for comparison (mpi: MPI over shared memory; mpi-tcp: MPI over "
+            "TCP; mpi-jemalloc: as mpi, with the allocator jemalloc preloaded)",
             {.default_text = "mpi,mpi-tcp if this build has MPI",
              .choices = all_reduce_peers(),
              .separator = ','});
-  flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "also measure MPI with jemalloc preloaded");
-  flags.add(
-      "--rounds", &options->rounds,
-      "number of rounds; each round measures syncopate once, and every program of --peers once",
-      {.least = 1, .most = kMostCount});
+  flags.add("--mpi-jemalloc", &options->mpi_jemalloc,
+            "add mpi-jemalloc to the programs of --peers");
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; each round measures syncopate with each transport, then each "
+            "program of --peers",
+            {.least = 1, .most = kMostCount});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "run only 2 short rounds, to see that the benchmark works");
+  flags.add("--quick", &options->quick,
+            "run at most 2 short rounds, only to check that the benchmark works");
   return [options] { run_all_reduce(*options); };
 }
 

@@ -29,11 +29,14 @@ struct NamedCluster {
 };
 
 constexpr std::array kNamedClusters = {
-    NamedCluster{"equal", "equal workers, 10 Gbit/s links", "constant", "", kLinkRate, kLinkDelay},
-    NamedCluster{"jitter", "exponentially distributed step times", "exponential", "", kLinkRate,
+    NamedCluster{"equal", "all workers equally fast, 10 Gbit/s links", "constant", "", kLinkRate,
                  kLinkDelay},
-    NamedCluster{"slow-worker", "one worker 4x slower", "constant", "4x", kLinkRate, kLinkDelay},
-    NamedCluster{"slow-link", "1 Gbit/s links", "constant", "", "1gbit", "100us"}};
+    NamedCluster{"jitter", "exponentially distributed step times, 10 Gbit/s links", "exponential",
+                 "", kLinkRate, kLinkDelay},
+    NamedCluster{"slow-worker", "one worker 4x slower than the others, 10 Gbit/s links", "constant",
+                 "4x", kLinkRate, kLinkDelay},
+    NamedCluster{"slow-link", "all workers equally fast, 1 Gbit/s links", "constant", "", "1gbit",
+                 "100us"}};
 
 ClusterFlags flags_of(const NamedCluster& row, int workers, double step_milliseconds) {
   ClusterFlags flags{

@@ -137,84 +137,93 @@ void CompareFlags::declare_variants() {
   flags_.add("--strategies", &strategies_,
              "variants to compare, separated by commas, such as "
              "one-device,parameter-server:ssp:2. A variant has one of two forms:"
-             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE], where N is --max-staleness, K is "
-             "--backup-workers, and RULE (inverse, dc or dc-adaptive) is --staleness-rule;"
-             "\npipeline[:MICRO_BATCHES]: each worker is a stage; by default there are as many "
-             "micro-batches as stages."
-             "\nFlags of train for one variant follow in braces, without dashes, such as "
-             "mirrored{learning-rate=0.1,nesterov}. A learning rate in braces is used as it is; "
-             "others are scaled with the batch, as described below",
+             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (inverse, dc or "
+             "dc-adaptive) are the values of the flags --max-staleness, --backup-workers and "
+             "--staleness-rule of `syncopate train`;"
+             "\npipeline[:MICRO_BATCHES]: pipeline has one stage per worker and, by default, as "
+             "many micro-batches as stages."
+             "\nFlags of `syncopate train` for a single variant are appended to the variant in "
+             "braces, without leading dashes, such as mirrored{learning-rate=0.1,nesterov}. A "
+             "learning rate in braces is not scaled; other learning rates are scaled with the "
+             "batch, as the end of this help says",
              {.value = "VARIANT,...",
               .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
               .repeats = true});
   std::string help =
-      "predefined experiment with its own variants and learning rates. A preset takes the place "
-      "of " +
+      "predefined experiment with its own variants and learning rates. A preset replaces the "
+      "flags " +
       listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) +
-      ". A preset may be combined with " + std::string(kBesidePresets) + ". The presets are:";
+      "; these cannot be given with a preset. A preset can be combined with " +
+      std::string(kBesidePresets) + ". The presets are:";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
   flags_.add("--preset", &preset_, help, {.value = "NAME"});
-  flags_.add("--clusters", &clusters_,
-             "simulated clusters on which all variants are compared. To add a cluster of your own, "
-             "give a name and flags of fault injection in braces, as in "
-             "'mine{slow-worker=4x,link-rate=1gbit}'. Known clusters:" +
-                 describe_clusters(),
-             {.value = "NAME,...",
-              .default_text = "one cluster, described by the flags of fault injection",
-              .repeats = true});
   flags_.add(
-      "--step-time", [this](const std::string& text) { step_time_ = parse_step_time(text); },
-      "time in milliseconds of a training step on the clusters of --clusters. `measure` measures a "
-      "step of --model with --batch-size-per-replica on one thread of this machine, and keeps the "
-      "time in map.json. Links do not change, so they matter less the longer a step is",
-      {.value = "MILLISECONDS|measure", .default_text = "1"});
+      "--clusters", &clusters_,
+      "simulated clusters; all variants are compared on each of them, under the virtual clock. To "
+      "define a cluster of your own, write its name and then, in braces, flags of fault injection, "
+      "as in 'mine{slow-worker=4x,link-rate=1gbit}'. Predefined clusters:" +
+          describe_clusters(),
+      {.value = "NAME,...",
+       .default_text = "one cluster, which the flags of fault injection describe",
+       .repeats = true});
+  flags_.add("--step-time", [this](const std::string& text) { step_time_ = parse_step_time(text); },
+             "compute time of a training step on the clusters of --clusters, in milliseconds. With "
+             "the value `measure`, the step time of --model with --batch-size-per-replica is "
+             "measured on one thread of this machine and stored in map.json. The speed of the "
+             "links does not depend on this time, so longer steps make the links less important",
+             {.value = "MILLISECONDS|measure", .default_text = "1"});
   flags_.add("--workers", &workers_,
-             "number of workers of each variant; the workers of pipeline are its stages",
+             "number of workers of each variant; pipeline has one stage per worker",
              {.least = 1, .most = 1024});
-  flags_.add("--servers", &servers_, "number of servers of parameter-server",
+  flags_.add("--servers", &servers_, "number of servers, for the strategy parameter-server",
              {.least = 1, .most = 1024});
   flags_.add("--clock", &clock_,
-             "clock of the runs (real: processes on this machine; virtual: simulated time; "
-             "repeated runs give the same results on one instruction set and version of oneDNN)",
+             "clock of the runs (real: processes on this machine train, and their time is "
+             "measured; virtual: the time is simulated, and a repeated run gives identical results "
+             "if the instruction set of the CPU and the version of oneDNN are unchanged)",
              {.choices = {"real", "virtual"}});
   flags_.add("--jobs", &jobs_,
-             "number of runs under the virtual clock that are computed at the same time",
+             "largest number of runs that are computed in parallel, with --clock virtual",
              {.default_text = "the number of CPUs", .least = 1, .most = 1024});
-  flags_.add(
-      "--program", &options_.program, "syncopate program that real runs start",
-      {.value = "FILE", .default_text = "the one that was built or installed with this program"});
+  flags_.add("--program", &options_.program,
+             "path of the program `syncopate`, which is started for each run with --clock real",
+             {.value = "FILE",
+              .default_text = "the one that was built or installed with syncopate-bench"});
   flags_.begin_group("Checkpoints and output");
   flags_.add(
       "--report", &options_.report,
-      "folder for comparison.json and the report with its plots. An interrupted comparison in the "
-      "folder is continued, and may get more seeds or variants",
+      "folder for comparison.json and for the report with its plots. If the folder already "
+      "contains the comparison, its missing runs are trained; more seeds or variants can be added",
       {.value = "DIR",
-       .default_text =
-           "comparison; if this folder exists, the next free one of comparison-2, ..."});
-  flags_.add("--replace", &options_.replace,
-             "remove the runs and pages of another comparison from the folder of --report",
-             {.needs = "--report"});
+       .default_text = "the first of the folders comparison, comparison-2, ... that does "
+                       "not exist yet or contains the same comparison, interrupted"});
+  flags_.add(
+      "--replace", &options_.replace,
+      "if the folder of --report contains another comparison, remove its runs and pages first",
+      {.needs = "--report"});
   flags_.add("--explain", &options_.explains,
-             "print all claims, warnings and conditions before the answer");
-  flags_.add("--no-progress", &hides_progress_, "print notes and results only, no progress line");
+             "print all claims, warnings and conditions of the report before its answer");
+  flags_.add("--no-progress", &hides_progress_, "print notes and results, but no progress line");
 }
 
 void CompareFlags::declare_training() {
   flags_.begin_group("Model and data");
   flags_.add("--model", &options_.model, "network", {.choices = network_names()});
-  flags_.add("--data", &options_.data, "data set, as in train", {.value = "NAME"});
+  flags_.add("--data", &options_.data, "data set, in the form of `syncopate train --data`",
+             {.value = "NAME"});
   flags_.add("--batch-size-per-replica", &options_.batch_size_per_replica,
-             "samples per worker and step", {.least = 1});
+             "number of samples per worker and step", {.least = 1});
   flags_.begin_group("Optimizer and schedule");
   flags_.add("--budget", &budget_,
-             "quantity that is equal in all variants (samples: as --epochs says; updates: as "
-             "--updates says; seconds: as --seconds says)",
+             "quantity that is equal for all variants (samples: number of trained samples, set by "
+             "--epochs; updates: number of updates, set by --updates; seconds: training time, set "
+             "by --seconds)",
              {.choices = {"samples", "updates", "seconds"}});
   flags_.add("--epochs", &epochs_,
-             "passes of every variant over the data; samples that do not fill an update at the end "
-             "of a pass are not trained",
+             "number of passes of every variant over the training data. At the end of a pass, "
+             "samples that are too few for an update are skipped",
              {.default_text = "2", .least = 1});
   flags_.add("--updates", &options_.updates,
              "number of updates of every variant, with --budget updates",
@@ -222,61 +231,72 @@ void CompareFlags::declare_training() {
   flags_.add("--seconds", &options_.seconds,
              "training time of every variant, with --budget seconds",
              {.unit = "seconds", .default_text = "none", .above = 0.0});
-  flags_.add("--seeds", &seeds_,
-             "number of runs of each variant; their seeds count up from --first-seed",
-             {.default_text = "5", .least = 1, .most = 1000});
+  flags_.add(
+      "--seeds", &seeds_,
+      "number of runs of each variant; the seeds are consecutive numbers from --first-seed on",
+      {.default_text = "5", .least = 1, .most = 1000});
   flags_.add("--first-seed", &options_.first_seed,
-             "seed of each variant's first run. A comparison must include all seeds that its "
-             "folder has; for other seeds alone, give another folder",
+             "seed of each variant's first run. If the folder of --report already has runs, the "
+             "new seeds must include the seeds of these runs; for other seeds, give another folder",
              {.least = 1, .most = 1000});
-  flags_.add("--evaluations", &evaluations_, "number of evaluations of each run",
+  flags_.add("--evaluations", &evaluations_, "number of evaluations during each run",
              {.default_text = "20", .least = 1, .most = 10000});
-  flags_.add("--target-accuracy", &target_accuracy_,
-             "accuracy from 0 to 1; the times until variants reach it are compared. The accuracy "
-             "is measured on the validation split if the data have one, else on the test split",
-             {.default_text = "98 % of the best accuracy of one-device, or of the first variant; "
-                              "0.95 or 0.85 with --preset on its own data",
-              .least = 0.0,
-              .most = 1.0});
+  flags_.add(
+      "--target-accuracy", &target_accuracy_,
+      "target accuracy from 0 to 1; the report compares how long each variant trains until it "
+      "reaches the target. The accuracy is measured on the validation split if the data set has "
+      "one, otherwise on the test split",
+      {.default_text =
+           "98 % of the best accuracy of the first variant with one worker, or of the first "
+           "variant if none has one worker; with --preset and its own data set, 0.95 or 0.85",
+       .least = 0.0,
+       .most = 1.0});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
-      "A variant with larger updates than one worker's batch has a larger learning rate:\n"
-      "proportional to the samples of an update with sgd and momentum, to their square root with\n"
-      "adam and adamw, after a warm-up over the first 20 updates, or half of a shorter run.\n"
-      "`-- --learning-rate-scale none` leaves all rates equal; `-- --warmup-epochs 0` leaves out\n"
-      "the warm-up.");
+      "If an update of a variant uses more samples than one worker's batch, the learning rate of\n"
+      "the variant is increased: in proportion to the samples with sgd and momentum, and to their\n"
+      "square root with adam and adamw. During a warm-up (the first 20 updates, or the first half\n"
+      "of a run of fewer than 40 updates), the learning rate rises to this value.\n"
+      "`-- --learning-rate-scale none` trains all variants with the given learning rate;\n"
+      "`-- --warmup-epochs 0` leaves out the warm-up.");
 }
 
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
   flags_.add("--service-time", &cluster_.service_time,
              "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-             "lognormal:MS[:SIGMA]. Real runs sleep this delay in addition to computing, except in "
-             "pipeline; in virtual runs the delay is the whole time of a step",
-             {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
-  flags_.add("--slow", &cluster_.slow, "multiply the --service-time of worker W by F",
+             "lognormal:MS[:SIGMA]. With --clock real, a worker computes the step and also sleeps "
+             "for the delay (pipeline does not support this). With --clock virtual, the delay is "
+             "the whole compute time of a step",
+             {.value = "DELAY", .default_text = "none; constant:1 with --clock virtual"});
+  flags_.add("--slow", &cluster_.slow,
+             "multiply the compute delay (--service-time) of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
-  flags_.add(
-      "--slow-worker", &slow_worker_,
-      "factor by which the last worker is slower, such as 4x; the same as --slow with the number "
-      "of that worker",
-      {.value = "FACTORx"});
+  flags_.add("--slow-worker", &slow_worker_,
+             "slowdown factor of the worker with the highest number, such as 4x; equivalent to "
+             "--slow with the number of this worker",
+             {.value = "FACTORx"});
   flags_.add("--pause", &cluster_.pauses,
-             "pause worker W once: `at` counts from the worker's first step, `for` is the duration",
+             "pause worker W once. `at` is the time after the first step of the worker, `for` is "
+             "the duration of the pause",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
   flags_.add("--kill", &cluster_.kills,
-             "kill worker W by SIGKILL at a time after the worker's first step, such as "
-             "worker=1,at=5s; without restart=TIME the worker does not return",
+             "kill worker W with SIGKILL, such as worker=1,at=5s,restart=2s. `at` is the time "
+             "after the first step of the worker, `restart` is the time from the kill to the "
+             "restart. Without restart=TIME, the worker is not restarted",
              {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
-  flags_.add("--join", &cluster_.joins, "start worker W later, with servers under async or ssp",
+  flags_.add("--join", &cluster_.joins,
+             "start worker W later; `at` is the time after the start of the servers and of the "
+             "other workers. Only for parameter-server under async or ssp",
              {.value = "worker=W,at=TIME", .repeats = true});
-  flags_.add("--link-delay", &cluster_.link_delay,
-             "one-way delay of messages between tasks, such as 1ms. Real runs then use TCP; "
-             "strategies of one process have no links",
-             {.value = "TIME", .default_text = "none"});
+  flags_.add(
+      "--link-delay", &cluster_.link_delay,
+      "one-way delay of messages between tasks, such as 1ms. With a delay, runs with --clock real "
+      "use TCP. Strategies that run in one process have no links, so no delay applies to them",
+      {.value = "TIME", .default_text = "none"});
   flags_.add("--link-rate", &cluster_.link_rate,
-             "largest rate of each task's link in each direction, such as 1gbit",
+             "highest data rate of each task's link in each direction, such as 1gbit",
              {.value = "RATE", .default_text = "unlimited"});
 }
 
@@ -410,10 +430,11 @@ void CompareFlags::apply_clusters(CompareOptions& options) const {
 Command declare_compare(FlagSet& flags, const Environment& environment) {
   const auto words = std::make_shared<CompareFlags>(flags);
   const auto record = std::make_shared<std::filesystem::path>();
-  flags.add("--replay", record.get(),
-            "instead of a comparison, compute the updates of a job again, bit for bit, from the "
-            "FILE that the job wrote by train --record. Requires --data",
-            {.value = "FILE"});
+  flags.add(
+      "--replay", record.get(),
+      "do not compare; instead compute all updates of an earlier job again, bit for bit. FILE is "
+      "the record that `syncopate train --record` wrote during that job. Requires --data",
+      {.value = "FILE"});
   return [words, record, environment] {
     if (!record->empty()) {
       words->check_replay();
@@ -428,8 +449,9 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   const auto explains = std::make_shared<bool>(false);
   flags.add("--explain", explains.get(),
-            "print all claims, warnings and conditions before the answer");
-  flags.add("DIR", dir.get(), "folder that compare --report wrote", {.required = true});
+            "print all claims, warnings and conditions of the report before its answer");
+  flags.add("DIR", dir.get(), "folder that `syncopate-bench compare --report` wrote",
+            {.required = true});
   return [dir, explains] {
     if (has_map(*dir)) {
       for (const std::string& cluster : clusters_in(*dir)) {

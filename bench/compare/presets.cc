@@ -165,23 +165,29 @@ void apply_large_batch(CompareOptions& options) {
 
 constexpr std::array kPresets = {
     PresetRow{"momentum",
-              "effect of momentum on stale gradients: one device and 8 asynchronous workers",
+              "momentum 0, 0.5 and 0.9, each on one device and with 8 asynchronous workers, which "
+              "apply stale gradients",
               "digits", apply_momentum},
     PresetRow{"stragglers",
-              "sync, backup workers, ssp and async where compute delays are exponentially "
-              "distributed; late workers finish their step, and their gradients are dropped",
+              "parameter servers under sync, sync with 2 backup workers, ssp and async, with "
+              "exponentially distributed compute delays. With backup workers, a late worker "
+              "finishes its step, but its gradient is dropped",
               "digits", apply_stragglers},
-    PresetRow{"one-slow", "sync, backup workers, ssp and async where one worker is 4x slower",
+    PresetRow{"one-slow",
+              "parameter servers under sync, sync with 1 backup worker, ssp and async, with 8 "
+              "workers, one of them 4x slower than the others",
               "digits", apply_one_slow},
     PresetRow{"staleness",
-              "1 to 16 asynchronous workers at one learning rate, and two remedies for staleness",
+              "1 to 16 asynchronous workers with equal learning rates; 8 and 16 workers also with "
+              "a learning rate divided by the staleness or by the number of workers",
               "digits", apply_staleness},
     PresetRow{"dc-asgd",
-              "resnet20 on CIFAR-10: delay compensation; needs --data cifar10:DIR and a GPU",
+              "resnet20 on CIFAR-10: asynchronous workers with and without delay compensation "
+              "(DC-ASGD); needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_dc_asgd},
     PresetRow{"large-batch",
-              "resnet20 on CIFAR-10: learning rates proportional to the batch, and warm-up; needs "
-              "--data cifar10:DIR and a GPU",
+              "resnet20 on CIFAR-10: batches of 128, 1024 and 4096 with proportional learning "
+              "rates, with and without warm-up; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_large_batch}};
 
 // Returns the flags of train that the variants of a preset set, each once, and

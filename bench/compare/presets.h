@@ -47,8 +47,8 @@ inline constexpr std::array kFlagsOfPresets = {
     "--budget",     "--updates",  "--seconds"};
 // Text for error messages: the flags of compare that may be given together with a preset.
 inline constexpr std::string_view kBesidePresets =
-    "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, the flags "
-    "of fault injection, of the clock and of the output";
+    "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, and the "
+    "flags for fault injection, for the clock and for output";
 
 // Returns the flags of compare that describe the experiment of the preset with the network `model`.
 // The flags do not include --data. Returns "" if the variants of the preset differ in the number of

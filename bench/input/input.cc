@@ -89,32 +89,35 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   options->data.cache_dir = default_cache_dir(environment);
   const auto run = std::make_shared<TrainOptions>();
   flags.add("--data", &options->data_flag, "data set: " + data_patterns(" | "), {.value = "NAME"});
-  flags.add("--batch-size", &options->input.batch_size, "samples per batch",
+  flags.add("--batch-size", &options->input.batch_size, "number of samples per batch",
             {.least = 1, .most = kMostCount});
   add_flags_of_train(flags, *run, {"--input-threads", "--prefetch"});
   flags.add("--augment", enum_target(run->input.augment), "augmentation");
   add_image_flags(flags, *run);
   flags.add("--peer-python", &options->peer_python,
-            "Python interpreter with TensorFlow and PyTorch, to measure the input pipelines of "
-            "these two on the same pictures",
+            "Python interpreter that has TensorFlow and PyTorch. With this flag, the input "
+            "pipelines of TensorFlow and (with --data images:DIR) of PyTorch are measured on the "
+            "same pictures for comparison",
             {.value = "PYTHON"});
-  flags.add("--model", &options->model,
-            "network that the pipeline is compared with, by the samples per second that the "
-            "network trains",
-            {.choices = workload_models()});
-  flags.add("--threads", &options->lanes, "compute threads of the network",
-            {.least = 1, .most = kMostCount});
   flags.add(
-      "--rounds", &options->rounds,
-      "number of rounds. A round measures the input pipeline once, and then once the network or "
-      "the other pipelines with which it is compared",
-      {.least = 1, .most = kMostCount});
+      "--model", &options->model,
+      "network (its training speed in samples/s is compared with the speed of the input pipeline)",
+      {.choices = workload_models()});
+  flags.add("--threads", &options->lanes,
+            "number of compute threads that train the network of --model",
+            {.least = 1, .most = kMostCount});
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; each round measures the input pipeline of syncopate, then the "
+            "network of --model or the input pipelines of --peer-python",
+            {.least = 1, .most = kMostCount});
   flags.add("--cache-dir", &options->data.cache_dir,
-            "folder where generated samples (of digits and shapes) are kept for later runs",
+            "folder where generated samples (digits, shapes) and decoded pictures are kept for "
+            "later runs",
             {.value = "DIR"});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
+  flags.add("--quick", &options->quick,
+            "run at most 3 short rounds, only to check that the benchmark works");
   return [options, run, &flags, local = local_cache_dir(environment)] {
     const std::int64_t batch_size = options->input.batch_size;
     options->input = run->input;

@@ -36,59 +36,71 @@ struct PlanFlags {
 void add_job_flags(FlagSet& flags, PlanFlags& words) {
   PlanOptions& options = words.options;
   flags.begin_group("Cluster");
-  flags.add("--workers", &options.workers, "numbers of workers; the plan has a row for each",
+  flags.add("--workers", &options.workers,
+            "numbers of workers; each strategy is planned for each of these numbers",
             {.least = 1, .most = kMostWorkers, .separator = ','});
-  flags.add("--servers", &options.servers, "number of servers of parameter-server",
+  flags.add("--servers", &options.servers, "number of servers, for the strategy parameter-server",
             {.least = 1, .most = 1024});
   flags.add("--workers-per-machine", &options.workers_per_machine,
-            "number of workers that fit on one machine; a strategy of one process can have no more "
-            "workers",
+            "number of workers that fit on one machine. A strategy that runs in one process is not "
+            "recommended for more workers than this",
             {.least = 1, .most = kMostWorkers});
   flags.add("--link-rate", &words.link_rate,
-            "rate of each task's link in each direction, such as 10gbit; none: unlimited",
+            "data rate of each task's link in each direction, such as 10gbit; `none` means an "
+            "unlimited rate",
             {.value = "RATE"});
   flags.add("--link-delay", &words.link_delay,
             "one-way delay of a link, such as 50us or 1ms; a number alone is in seconds",
             {.value = "TIME"});
   flags.begin_group("Fault injection");
   flags.add("--service-time", &options.service_time,
-            "compute time of a step. exponential and lognormal vary around the measured time; "
-            "constant:MS, exponential:MS and lognormal:MS[:SIGMA] replace the measured time. With "
-            "compute+ in front, such as compute+constant:5, these delays are added to the measured "
-            "time, as by train --service-time",
-            {.value = "DELAY", .default_text = "the measured time"});
-  flags.add("--slow", &words.slow, "multiply the step times of worker W by F",
+            "compute time of a step. exponential or lognormal: random times with the step time "
+            "measured on this machine as their mean. constant:MS, exponential:MS or "
+            "lognormal:MS[:SIGMA]: the given time instead of the measured one. compute+constant:MS "
+            "(or compute+ with exponential or lognormal): the measured time plus the given delay, "
+            "as in `syncopate train --service-time`",
+            {.value = "DELAY", .default_text = "the step time measured on this machine"});
+  flags.add("--slow", &words.slow, "multiply the compute time of each step of worker W by F",
             {.value = "worker=W,factor=F", .repeats = true});
-  flags.add("--slow-worker", &words.slow_worker,
-            "factor by which the last worker is slower, such as 4x; only in the row with the most "
-            "workers. The same as --slow with the number of that worker",
-            {.value = "FACTORx"});
+  flags.add(
+      "--slow-worker", &words.slow_worker,
+      "slowdown factor of the worker with the highest number, such as 4x. Only the largest number "
+      "of --workers includes this worker. Equivalent to --slow with the number of this worker",
+      {.value = "FACTORx"});
 }
 
 void add_training_flags(FlagSet& flags, PlanFlags& words) {
   PlanOptions& options = words.options;
   flags.begin_group("Model and data");
   flags.add("--model", &options.model, "network", {.choices = network_names()});
-  flags.add("--data", &options.data, "data set, as in train", {.value = "NAME"});
+  flags.add("--data", &options.data, "data set, in the form of `syncopate train --data`",
+            {.value = "NAME"});
   flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
-            "samples per worker and step", {.least = 1});
-  flags.add("--seed", &options.seed, "seed of compute delays and of training");
+            "number of samples per worker and step", {.least = 1});
+  flags.add("--seed", &options.seed, "seed of random compute delays and of training");
   flags.begin_group("Strategy and devices");
-  flags.add("--strategies", &options.strategies, "strategies, in the form of compare --strategies",
-            {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
+  flags.add(
+      "--strategies", &options.strategies,
+      "strategies to plan, in the form of `syncopate-bench compare --strategies`",
+      {.value = "NAME,...", .default_text = "all strategies except pipeline", .repeats = true});
   flags.add("--cut", &options.cut,
-            "nodes after which pipelines are cut; `syncopate network` marks the possible nodes",
+            "nodes after which the network is cut into pipeline stages; `syncopate network` "
+            "marks the nodes at which a cut is possible",
             {.value = "NODE,...",
-             .default_text = "nodes that give stages of equal work",
+             .default_text = "nodes that give stages of about equal work",
              .separator = ','});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
-            "train the rows with up to " + std::to_string(kMostTrainedWorkers) +
-                " workers under the virtual clock, which computes every gradient, and report the "
-                "time to --target-accuracy");
-  flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
+            "also train each strategy with each number of --workers up to " +
+                std::to_string(kMostTrainedWorkers) +
+                " under the virtual clock, which computes every gradient, and report the training "
+                "time until --target-accuracy is reached");
+  flags.add("--target-accuracy", &options.target_accuracy,
+            "target accuracy from 0 to 1, measured on the validation split if the data set has "
+            "one, otherwise on the test split",
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
-  flags.add("--epochs", &options.epochs, "passes over the data",
+  flags.add("--epochs", &options.epochs,
+            "number of passes over the training data, with --time-to-target",
             {.least = 1, .needs = "--time-to-target"});
   flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train",
                   shared_rest_flags(SharedBy::kPlan));
@@ -138,11 +150,15 @@ Command declare_plan(FlagSet& flags, const Environment& environment) {
   add_job_flags(flags, *words);
   add_training_flags(flags, *words);
   flags.begin_group("Measurement and output");
-  flags.add("--calibrate-steps", &options.calibrate_steps,
-            "number of steps of one-device that are measured on this machine",
-            {.least = 1, .most = kMost});
-  flags.add("--gradients", &options.gradients, "least number of gradients to simulate for each row",
-            {.least = 1, .most = kMost});
+  flags.add(
+      "--calibrate-steps", &options.calibrate_steps,
+      "number of training steps that are measured on this machine, with the strategy one-device",
+      {.least = 1, .most = kMost});
+  flags.add(
+      "--gradients", &options.gradients,
+      "minimum number of gradients that are simulated for each combination of a strategy and a "
+      "number of workers",
+      {.least = 1, .most = kMost});
   flags.add("--json", &options.json, "JSON file for all results", {.value = "FILE"});
   return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }

@@ -113,36 +113,46 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<PsOptions>();
   flags.add("--sizes", &options->sizes, "sizes of the model in bytes, such as 64K or 1M",
             {.value = "SIZE,...", .separator = ','});
-  flags.add("--message", &options->message, "largest message in bytes", {.value = "SIZE"});
-  flags.add("--variable", &options->variable, "size in bytes of each of syncopate's variables",
+  flags.add("--message", &options->message, "largest size of a message in bytes, such as 64K or 1M",
+            {.value = "SIZE"});
+  flags.add("--variable", &options->variable,
+            "size in bytes of the variables into which syncopate divides the model",
             {.value = "SIZE", .default_text = "the model is one variable"});
-  flags.add("--workers", &options->workers, "number of workers of syncopate",
+  flags.add("--workers", &options->workers,
+            "number of workers of syncopate; the program of --peers has one worker",
             {.least = 1, .most = kMostTasks});
-  flags.add("--servers", &options->servers, "number of servers of syncopate",
+  flags.add("--servers", &options->servers,
+            "number of servers of syncopate; the program of --peers has one server",
             {.least = 1, .most = kMostTasks});
-  flags.add("--transport", &options->transports, "transports of syncopate that are measured",
+  flags.add("--transport", &options->transports,
+            "transports of syncopate to measure (shm: shared memory; tcp: TCP sockets)",
             {.choices = {"shm", "tcp"}, .separator = ','});
-  flags.add("--optimizers", &options->optimizers, "optimizers of syncopate's servers",
+  flags.add("--optimizers", &options->optimizers,
+            "optimizers to measure (on the servers of syncopate)",
             {.choices = {"sgd", "adam"}, .separator = ','});
-  flags.add("--compress", &options->compressions, "compressions of syncopate's pushes",
+  flags.add("--compress", &options->compressions,
+            "compressions to measure (of the gradients that workers of syncopate push)",
             {.choices = {"none", "bf16"}, .separator = ','});
-  flags.add("--consistency", &options->consistency, "consistency rule of syncopate's servers",
+  flags.add("--consistency", &options->consistency, "consistency rule of the servers of syncopate",
             {.choices = {"async", "sync"}});
-  flags.add("--peers", &options->peer, "program that is measured for comparison",
+  flags.add("--peers", &options->peer,
+            "program to measure for comparison (zmq: messages over plain ZeroMQ)",
             {.default_text = "zmq if this build has it", .choices = {kZeroMqPeer, "none"}});
-  flags.add(
-      "--idle", &options->idle_seconds,
-      "time for which the CPU time of idle servers is measured before the rounds; 0: not measured",
-      {.unit = "seconds", .least = 0, .most = 100});
+  flags.add("--idle", &options->idle_seconds,
+            "duration of a measurement of the CPU time of idle servers, before the rounds; 0: no "
+            "such measurement",
+            {.unit = "seconds", .least = 0, .most = 100});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; each round measures syncopate and the program of --peers once each",
+            "number of rounds; each round measures syncopate, then the program of --peers",
             {.least = 1, .most = kMostCount});
-  flags.add("--turn", &options->seconds_per_turn,
-            "time for which syncopate and the program of --peers are each measured in a round",
-            {.unit = "seconds", .above = 0.0});
+  flags.add(
+      "--turn", &options->seconds_per_turn,
+      "duration of each measurement in a round (equal for syncopate and the program of --peers)",
+      {.unit = "seconds", .above = 0.0});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "run only 2 short rounds, to see that the benchmark works");
+  flags.add("--quick", &options->quick,
+            "run at most 2 short rounds, only to check that the benchmark works");
   return [options] { run_ps(*options); };
 }
 

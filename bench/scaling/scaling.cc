@@ -150,49 +150,57 @@ void run_scaling(ScalingOptions options) {
 Command declare_scaling(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<ScalingOptions>();
   options->threads_total = usable_cpu_count();
-  flags.add("--model", &options->models, "networks",
+  flags.add("--model", &options->models, "networks to measure",
             {.choices = workload_models_and_files(), .separator = ','});
   flags.add("--replicas", &options->replicas,
-            "numbers of replicas to measure; results are relative to the first number",
+            "numbers of replicas to measure; speeds are printed relative to the speed with the "
+            "first of these numbers",
             {.least = 1, .most = kMostCount, .separator = ','});
   flags.add("--strategy", &options->strategies,
-            "strategies for several replicas (mirrored: in one process; multi-worker-mirrored: a "
-            "process for each replica)",
+            "strategies for two or more replicas (mirrored: all replicas in one process; "
+            "multi-worker-mirrored: one process per replica)",
             {.choices = {kMirrored, kMultiWorkerMirrored}, .separator = ','});
   flags.add("--threads-total", &options->threads_total,
-            "compute threads, divided among the replicas", {.least = 1, .most = kMostCount});
+            "total number of compute threads, divided equally among the replicas",
+            {.least = 1, .most = kMostCount});
   flags.add("--batch-size-per-replica", &options->batch_size_per_replica,
-            "samples per replica and step",
-            {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
-  flags.add("--batch-size", &options->batch_size,
-            "samples per step, summed over all replicas; in place of --batch-size-per-replica",
-            {.default_text = "the sum of --batch-size-per-replica over all replicas",
-             .least = 1,
-             .most = kMostCount,
-             .excludes = {"--batch-size-per-replica"}});
+            "number of samples per replica and step",
+            {.default_text = "each network's usual batch size", .least = 1, .most = kMostCount});
+  flags.add(
+      "--batch-size", &options->batch_size,
+      "number of samples per step of all replicas together; replaces --batch-size-per-replica",
+      {.default_text = "--batch-size-per-replica times the number of replicas",
+       .least = 1,
+       .most = kMostCount,
+       .excludes = {"--batch-size-per-replica"}});
   flags.add("--peer-ddp", &options->peer_ddp,
-            "also measure PyTorch's DDP, started by a Python interpreter or by a command with its "
-            "arguments",
+            "also measure PyTorch DDP. COMMAND is a Python interpreter that has PyTorch, or "
+            "another command with its arguments that runs DDP",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   add_workload_data_flags(flags, options->data, environment);
   flags.add("--rounds", &options->rounds,
-            "number of rounds; each round measures every combination of strategy and replicas once",
+            "number of rounds; each round measures every combination of a strategy and a number of "
+            "replicas once",
             {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round,
-            "number of steps that each combination runs in a round",
-            {.default_text = "about a second of work", .least = 1, .most = kMostCount});
+            "number of steps of each combination in a round",
+            {.default_text = "a number that takes about a second on a few cores",
+             .least = 1,
+             .most = kMostCount});
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
+  flags.add("--quick", &options->quick,
+            "run at most 3 short rounds, only to check that the benchmark works");
   const auto words = std::make_shared<std::vector<std::string>>();
   flags.add("--grid", words.get(),
-            "measure all combinations of the given numbers of threads per replica and of replicas; "
-            "results are relative to the smallest combination. Combinations may use more threads "
-            "than there are CPUs",
+            "measure every combination of a given number of threads per replica and a given number "
+            "of replicas. Speeds are relative to the combination with the fewest threads and "
+            "replicas. A combination may use more threads than there are CPUs",
             {.value = "threads=N,... replicas=N,...",
              .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
              .several_words = true});
-  flags.add("--report", &options->report, "folder for a page with the table and plots of --grid",
+  flags.add("--report", &options->report,
+            "folder for the page scaling.html, with the table and plots of --grid",
             {.value = "DIR", .default_text = "none", .needs = "--grid"});
   return [options, words] {
     if (!words->empty()) options->grid = parse_scaling_grid(*words);

@@ -283,47 +283,51 @@ void run_step(StepOptions options) {
 Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = usable_cpu_count();
-  flags.add("--model", &options->models, "networks",
+  flags.add("--model", &options->models, "networks to measure",
             {.choices = workload_models_and_files(), .separator = ','});
-  flags.add("--batch-size", &options->batch_size, "samples per step",
-            {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
+  flags.add("--batch-size", &options->batch_size, "number of samples per step",
+            {.default_text = "each network's usual batch size", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",
-            {.default_text = "each network's usual one", .choices = names_of(optimizers())});
-  flags.add("--threads", &options->training.lanes,
-            "compute threads of syncopate, and as many of the program that it is compared with",
-            {.least = 1, .most = kMostCount});
-  flags.add("--learning-rate", &options->training.learning_rate,
-            "learning rate of syncopate and of the program that it is compared with",
-            {.least = 1e-9, .most = 1e3});
+            {.default_text = "each network's usual optimizer", .choices = names_of(optimizers())});
   flags.add(
-      "--rounds", &options->rounds,
-      "number of rounds. A round measures syncopate once, and then once the program with which "
-      "it is compared",
+      "--threads", &options->training.lanes,
+      "number of compute threads (equal for syncopate and the program of --peer or --peer-python)",
       {.least = 1, .most = kMostCount});
-  flags.add("--steps-per-round", &options->steps_per_round,
-            "number of steps in a round, of syncopate and of the program that it is compared with",
-            {.default_text = "about a second of work", .least = 1, .most = kMostCount});
+  flags.add("--learning-rate", &options->training.learning_rate,
+            "learning rate (equal for syncopate and the program of --peer or --peer-python)",
+            {.least = 1e-9, .most = 1e3});
+  flags.add("--rounds", &options->rounds,
+            "number of rounds; each round measures syncopate, then the program of --peer or "
+            "--peer-python",
+            {.least = 1, .most = kMostCount});
+  flags.add(
+      "--steps-per-round", &options->steps_per_round,
+      "number of steps per round (equal for syncopate and the program of --peer or --peer-python)",
+      {.default_text = "a number that takes about a second on a few cores",
+       .least = 1,
+       .most = kMostCount});
   flags.add("--peer", &options->peer,
-            "command, with its arguments, of a program that syncopate is compared with",
+            "program to measure for comparison, as a command with its arguments",
             {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   flags.add("--peer-python", &options->peer_python,
-            "Python interpreter with PyTorch. If it is given, PyTorch is measured, too, by "
-            "bench/peers/torch_step.py (on a GPU by torch_gpu_step.py)",
+            "Python interpreter that has PyTorch. With this flag, PyTorch is measured for "
+            "comparison, by the script bench/peers/torch_step.py (on a GPU: torch_gpu_step.py)",
             {.value = "FILE", .default_text = "none", .excludes = {"--peer", "--data"}});
   add_workload_data_flags(flags, options->data, environment);
   flags.add("--json", &options->json_file, "JSON file for the results of every round",
             {.value = "FILE"});
   flags.add("--retune", &options->retune_file,
-            "measure convolution algorithms in place of the benchmark, and write the table of "
-            "models/backend/cpu/algorithm_rows.inc to FILE",
+            "do not run the benchmark; instead measure convolution algorithms and write a new "
+            "version of the table models/backend/cpu/algorithm_rows.inc to FILE",
             {.value = "FILE"});
-  flags.add("--quick", &options->quick, "run only 3 short rounds, to see that the benchmark works");
+  flags.add("--quick", &options->quick,
+            "run at most 3 short rounds, only to check that the benchmark works");
   flags.add("--no-winograd", &options->no_winograd,
-            "compute convolutions only by the direct algorithm");
+            "compute all convolutions by the direct algorithm, none by Winograd");
   flags.add("--no-fuse", &options->no_fuse, "do not fuse operations");
   flags.add("--profile", &options->profile,
-            "print separate times of forward, backward and update; on a GPU, of each group of "
-            "operations");
+            "also print the times of parts of a step (on a CPU: forward pass, backward pass and "
+            "update; on a GPU: each group of fused operations)");
   const auto run = std::make_shared<TrainOptions>();
   run->cache_dir = default_cache_dir(environment);
   add_flags_of_train(flags, *run, {"--devices", "--precision"});

@@ -23,7 +23,7 @@ void add_workload_data_flags(FlagSet& flags, WorkloadData& data, const Environme
             "folder where generated samples and decoded pictures are kept for later runs",
             {.value = "DIR", .default_text = run.cache_dir.string(), .needs = "--data"});
   flags.add("--input-threads", &data.input_threads,
-            "threads of each process that read the samples of --data",
+            "number of threads with which each process reads the samples of --data",
             {.least = 1, .most = kMostCount});
   add_image_flags(flags, run);
 }
