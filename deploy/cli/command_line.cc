@@ -28,28 +28,28 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   EvaluateOptions options;
   options.lanes = default_lanes();
   FlagSet flags("syncopate evaluate",
-                "Measures a checkpoint on the test split of its data set, counting every sample "
-                "exactly once.");
+                "Computes the loss and the metrics of a checkpoint on the test split of its data "
+                "set. Every sample counts exactly once.");
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint", &options.checkpoint,
-            "checkpoint that train wrote; a folder stands for its newest checkpoint",
+            "checkpoint that `syncopate train` wrote; for a folder, its newest checkpoint is used",
             {.value = "FILE", .required = true});
   flags.add("--tensorboard", &options.tensorboard,
-            "folder for TensorBoard, to which a picture of the confusion matrix is written",
+            "folder for TensorBoard; a picture of the confusion matrix is written there",
             {.value = "DIR", .default_text = "none"});
   flags.add("--json", &options.json, "print one JSON object in place of text");
   TrainOptions run;  // takes what the checkpoint records
   run.model.clear();
   run.data.clear();
   run.cache_dir = default_cache_dir(environment);
-  add_data_flags(flags, run, "as the checkpoint records");
+  add_data_flags(flags, run, "the value in the checkpoint");
   const TrainFlag& threads = *find_train_flag("--input-threads");
-  flags.add(
-      threads.name, threads.field(run),
-      "threads that read samples; auto: as many as the network needs, at most the number of CPUs",
-      threads.rules);
+  flags.add(threads.name, threads.field(run),
+            "number of threads that read samples; auto: as many as the network needs, at most one "
+            "per CPU",
+            threads.rules);
   flags.begin_group("Strategy and devices");
-  flags.add("--threads", &options.lanes, "compute threads",
+  flags.add("--threads", &options.lanes, "number of compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   if (flags.has("--data")) require_data_name(run.data);
@@ -81,16 +81,17 @@ std::string network_file_help() {
 CommandOptions parse_network(std::span<const std::string> arguments,
                              const Environment& environment) {
   NetworkOptions options;
-  FlagSet flags("syncopate network",
-                "Prints a network: a line per layer with its output, parameters and multiply-adds "
-                "for one sample, and the memory that a training step takes.",
-                network_file_help());
+  FlagSet flags(
+      "syncopate network",
+      "Prints a network: for each layer a line with its output shape and its numbers of parameters "
+      "and of multiply-adds per sample, then the memory that a training step takes.",
+      network_file_help());
   TrainOptions run;
   run.cache_dir = default_cache_dir(environment);
   add_data_flags(flags, run);
   flags.begin_group("Checkpoints and output");
   flags.add("--json", &options.json,
-            "print the network as a file that --model file:NET.json reads, in place of the table");
+            "print the network in the format of --model file:NET.json, in place of the table");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   if (flags.has("--data")) require_data_name(run.data);
   options.model = run.model;
@@ -109,22 +110,21 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
   FlagSet flags(
       "syncopate export",
       "Writes the weights and running statistics of a checkpoint, without the state of the "
-      "optimizer, to a safetensors file with PyTorch's names. If the run had --ema, the moving "
-      "average of the weights is written. With --onnx the whole network is written to a file for "
-      "onnxruntime.",
+      "optimizer, to a safetensors file with PyTorch's names. If the checkpoint was trained with "
+      "--ema, the moving average of the weights is written. With --onnx, an ONNX file of the whole "
+      "network is written instead, for example for onnxruntime.",
       "In Python:\n"
       "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)\n"
       "  onnxruntime.InferenceSession(\"OUT\").run([\"logits\"], {\"x\": samples})    with --onnx\n"
-      "Weights have PyTorch's layouts, so the input is [N, C, H, W], in float32. The second line "
-      "of the\n"
-      "output says how to normalise it; an ONNX file has this line and the class names as "
-      "metadata.");
+      "The input of the network is [N, C, H, W] in float32, as in PyTorch. The second line of the\n"
+      "output of `syncopate export` says how to normalise the input. An ONNX file contains this\n"
+      "line and the names of the classes as metadata.");
   flags.add("--checkpoint", &options.checkpoint,
-            "checkpoint that train wrote; a folder stands for its newest checkpoint",
+            "checkpoint that `syncopate train` wrote; for a folder, its newest checkpoint is used",
             {.value = "FILE", .required = true});
   flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
   flags.add("--onnx", &options.onnx,
-            "write an ONNX file (opset 17) with the network, for evaluation");
+            "write the whole network as an ONNX file (opset 17) for inference");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }
@@ -134,34 +134,35 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   options.lanes = default_lanes();
   FlagSet flags(
       "syncopate predict",
-      "Prints the most probable class of each sample and its probability. If the network gives "
-      "label maps, it prints each class's share of the pixels.",
+      "Prints the most probable class of each sample and the probability of this class. For a "
+      "network that gives label maps, prints each class's share of the pixels.",
       "Examples:\n"
       "  syncopate predict --checkpoint runs/a/checkpoint-000000000938.safetensors *.jpg\n"
       "  syncopate predict --checkpoint FILE --json x_test.npy\n"
       "  syncopate predict --checkpoint FILE new.csv\n"
       "  syncopate predict --checkpoint FILE --maps maps *.png");
   flags.add("--checkpoint", &options.checkpoint,
-            "checkpoint that train wrote; a folder stands for its newest checkpoint",
+            "checkpoint that `syncopate train` wrote; for a folder, its newest checkpoint is used",
             {.value = "FILE", .required = true});
-  flags.add("INPUT", &options.inputs,
-            "pictures (JPEG, PNG), .npy files of one sample or several ([N, ...]), or tables "
-            "(.csv, .csv.gz). Pictures are resized as in training. Arrays need the type and layout "
-            "of the training samples ([H, W, C] or [F]). Tables need the columns of the training "
-            "table, but may lack the labels. All samples are normalised as in training",
-            {.several_words = true, .required = true});
+  flags.add(
+      "INPUT", &options.inputs,
+      "pictures (JPEG, PNG), arrays (.npy) of one sample or of several samples ([N, ...]), or "
+      "tables (.csv, .csv.gz). Pictures are resized as in training. Arrays need the type and "
+      "layout of the training samples ([H, W, C] or [F]). Tables need the columns of the training "
+      "table; only the labels may be missing. All samples are normalised as in training",
+      {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
-            "turn pictures as their EXIF orientation says; without this flag, pictures are turned "
-            "only if the run of the checkpoint had --exif");
-  flags.add("--threads", &options.lanes, "compute threads",
+            "rotate or mirror each picture as its EXIF orientation requires. Without this flag, "
+            "this is done only if the checkpoint was trained with --exif");
+  flags.add("--threads", &options.lanes, "number of compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add("--json", &options.json,
-            "print one JSON object per sample in place of text. It has the probabilities of all "
-            "classes; for targets that are numbers the predicted numbers; for label maps each "
-            "class's share of the pixels");
+            "print one JSON object per sample in place of text. The object contains the "
+            "probabilities of all classes, the predicted numbers if the targets are numbers, or "
+            "each class's share of the pixels for label maps");
   flags.add("--maps", &options.maps_dir,
-            "folder for label maps: a PNG file per sample, of the size that the network computes, "
-            "with a colour for each class",
+            "folder for the label maps: one PNG file per sample, in the size that the network "
+            "computes, with one colour per class",
             {.value = "DIR"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
@@ -170,7 +171,8 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
 CommandOptions parse_info(std::span<const std::string> arguments) {
   InfoOptions options;
   FlagSet flags("syncopate info",
-                "Lists what this build contains, and the libraries that it found.");
+                "Lists the strategies, networks, data sets and other parts of this build, and the "
+                "libraries that the program found.");
   flags.add("--json", &options.json, "print one JSON object in place of text");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
@@ -183,16 +185,17 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
   };
   if (std::ranges::any_of(arguments, asks_for_help)) {
     return TextOptions{
-        "Checks this machine, or all tasks of a job, for common mistakes without training. Takes\n"
-        "the flags of train and is started in the same way, with doctor in place of train:\n\n"
+        "Checks this machine, or all tasks of a job, for common mistakes; does not train. Start "
+        "it\n"
+        "in the same way and with the same flags as `syncopate train`:\n\n"
         "Usage: syncopate doctor [FLAGS OF train]\n\n"
         "  syncopate doctor --strategy mirrored --replicas 2\n"
         "  srun syncopate doctor --strategy multi-worker-mirrored --checkpoint-dir /shared/run\n"
         "  syncopate launch --workers 2 -- doctor --strategy multi-worker-mirrored\n\n"
-        "`syncopate train --help` lists the flags. The first task prints each fault with a "
+        "`syncopate train --help` lists the flags. The first task prints each mistake with a "
         "remedy,\n"
-        "and then the checks that passed. Exit codes: 0 no error; 1 an error was found; 2 wrong\n"
-        "usage.\n"};
+        "and then the checks that passed. Exit codes: 0 no error was found; 1 an error was found;\n"
+        "2 wrong usage.\n"};
   }
   CommandOptions options = parse_train(arguments, environment);
   auto* train = std::get_if<TrainOptions>(&options);
@@ -211,7 +214,7 @@ constexpr std::string_view kUsage =
     "samples\n"
     "are the same under all strategies.\n\n"
     "Usage: syncopate COMMAND [FLAGS]\n\n"
-    "  train      trains a network; without flags mnist-cnn on digits that it renders itself\n"
+    "  train      trains a network; without flags, it trains mnist-cnn on generated digits\n"
     "  launch     starts a job of several processes on this machine: launch --workers N -- train\n"
     "  serve      runs a parameter server, which holds variables for the workers of a job\n"
     "  evaluate   measures a checkpoint on the test split: evaluate --checkpoint FILE\n"
@@ -221,16 +224,17 @@ constexpr std::string_view kUsage =
     "  convert    writes a network of an ONNX file as a network file: convert model.onnx net.json\n"
     "             net.safetensors; or a data set as TFRecord files: convert --to tfrecord DATA "
     "DIR\n"
-    "  cluster    prints this task's rank and cluster, as flags and environment describe them\n"
-    "  doctor     checks a machine or a job for mistakes before training; takes the flags of "
+    "  cluster    prints this task's rank and cluster, as flags or environment variables give "
+    "them\n"
+    "  doctor     checks a machine or a job for mistakes before training, with the flags of "
     "train\n"
     "  sbatch     submits a job to Slurm, or prints its script: sbatch --strategy NAME --print\n"
-    "  network    prints a network as a table, or as a file to change: network --model NAME "
+    "  network    prints a network as a table, or as a network file: network --model NAME "
     "--json\n"
     "  info       lists what is built in: strategies, networks, data sets, libraries\n\n"
     "  --help     this text; `syncopate COMMAND --help` lists the flags of a command\n"
     "  --version  the version of the program\n\n"
-    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped on request after a checkpoint.\n";
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by a signal after a checkpoint.\n";
 
 bool is_local_rank(std::string_view word) {
   return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");

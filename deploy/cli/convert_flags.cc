@@ -31,20 +31,20 @@ constexpr const char* kConvertHelp =
     "  Flatten, Reshape, Squeeze, Transpose    of up to three axes besides N, which stays first\n"
     "  Identity, Cast, Dropout\n"
     "  Slice, Split           of the channels or the last axis\n"
-    "  Softmax                over the channels or the last axis; at the end it is dropped, "
-    "because\n"
-    "                         the loss contains it\n"
-    "Constant, Shape, Expand and others are accepted where their results are constant.\n\n"
+    "  Softmax                over the channels or the last axis; a Softmax at the end of the "
+    "network\n"
+    "                         is dropped, because the loss contains it\n"
+    "Constant, Shape, Expand and some more operators are accepted if their results are "
+    "constant.\n\n"
     "PyTorch folds batch norms into convolutions, unless the network is exported by\n"
     "  torch.onnx.export(model.train(), x, 'model.onnx', optimize=False,\n"
     "                    training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)\n"
     "With Keras and tf2onnx, call the model once and then export it by\n"
     "  model.export('model.onnx', format='onnx')\n\n"
-    "A network file does not contain the normalisation of the input; give it to train by "
-    "--normalize.\n\n"
-    "With --to tfrecord the folder also has validation-*.tfrecord if the data set has a "
-    "validation\n"
-    "split, and label.labels.txt if its classes have names. A run that is stopped leaves no "
+    "A network file does not contain the normalisation of the input; give `syncopate train` the\n"
+    "normalisation by --normalize.\n\n"
+    "With --to tfrecord, validation-*.tfrecord is also written if the data set has a validation\n"
+    "split, and label.labels.txt if its classes have names. An interrupted conversion leaves no\n"
     "files.\n\n"
     "Examples:\n"
     "  syncopate convert model.onnx net.json net.safetensors\n"
@@ -58,30 +58,32 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
                              const Environment& environment) {
   ConvertOptions options;
   options.cache_dir = default_cache_dir(environment);
-  FlagSet flags("syncopate convert",
-                "Converts an ONNX file, exported by PyTorch or Keras, to a network file and a file "
-                "of weights. With --to tfrecord, converts a data set to TFRecord files of "
-                "tf.train.Example, which TensorFlow and `train --data tfrecord:GLOB` read. Stored "
-                "pictures (of images:, tfds: and tfrecord:) are copied unchanged; other samples "
-                "are written as values. Samples are not augmented.",
-                kConvertHelp);
+  FlagSet flags(
+      "syncopate convert",
+      "Converts an ONNX file, exported by PyTorch or Keras, to a network file and a file of "
+      "weights. With --to tfrecord, converts a data set to TFRecord files of tf.train.Example "
+      "instead, which TensorFlow and `syncopate train --data tfrecord:GLOB` can read. JPEG and PNG "
+      "pictures (of images:, tfds: and tfrecord:) are copied unchanged; other samples are written "
+      "as arrays of numbers. Samples are not augmented.",
+      kConvertHelp);
   flags.add("--to", &options.format, "kind of the output", {.choices = {"network", "tfrecord"}});
   flags.add("SOURCE", &options.source,
-            "ONNX file; with --to tfrecord, a data set as in train --data: " + data_patterns(" | "),
+            "ONNX file; with --to tfrecord, a data set: " + data_patterns(" | "),
             {.required = true});
   flags.add("OUT", &options.out,
-            "network file to write, such as net.json; with --to tfrecord, the folder to create for "
+            "network file to write, such as net.json; with --to tfrecord, a folder to create, for "
             "train-*.tfrecord and test-*.tfrecord",
             {.required = true});
   flags.add("WEIGHTS", &options.weights,
-            "file of weights to write, such as net.safetensors; not with --to tfrecord");
+            "file of weights to write, such as net.safetensors; required with --to network, "
+            "refused with --to tfrecord");
   flags.add("--cache-dir", &options.cache_dir,
-            "folder where generated samples (of digits and shapes) are kept for later runs",
+            "folder for the generated samples of digits and shapes; later runs use them again",
             {.value = "DIR"});
   TrainOptions run;
   flags.add("--skip-bad-records", &run.image.skip_bad_records,
-            "number of damaged pictures that may be left out of each split; with N > 0 every "
-            "picture is decoded to find them",
+            "largest number of damaged pictures that are left out of each split. With N > 0, every "
+            "picture is decoded to find the damaged ones",
             {.least = 0.0, .most = 1e9});
   add_flags_of_train(flags, run, {"--image-feature", "--label-feature", "--raw-shape"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};

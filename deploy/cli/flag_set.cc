@@ -115,7 +115,7 @@ void FlagSet::add(std::string name, FlagTarget target, std::string help, FlagRul
 void FlagSet::add_config() {
   has_config_ = true;
   add(std::string(kConfig), [](const std::string& /*file*/) {},
-      "file of flags; each line is NAME = VALUE, NAME without dashes",
+      "file with flags; each line is NAME = VALUE, where NAME is a flag without its leading dashes",
       {.value = "FILE", .default_text = "none"});
 }
 

@@ -212,12 +212,12 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
   std::optional<double> restart_after;
   FlagSet flags(
       "syncopate launch",
-      "Starts the roles of a job (workers and servers) as processes on this machine and prints "
-      "their output, each line with the role's name in front.",
+      "Starts the roles of a job (workers and servers) as processes on this machine, and prints "
+      "their output; each line begins with the name of its role.",
       "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU and SIGQUIT are passed on to all roles;\n"
-      "the third signal of one kind kills the roles.\n"
+      "when the same signal arrives for the third time, the roles are killed.\n"
       "With --collective mpi among the flags of train, mpirun starts the workers.\n"
-      "The exit code is the worst one of all roles; 2 is the worst, then 1, 75 and 0.\n\n"
+      "The exit code is the worst exit code of all roles; from worst to best: 2, 1, 75, 0.\n\n"
       "Examples:\n"
       "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1\n"
       "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server\n"
@@ -227,34 +227,34 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             {.least = 1, .most = kMostWorkers, .required = true});
   flags.add("--servers", &options.servers, "number of parameter server processes",
             {.least = 0, .most = kMostServers});
-  flags.add(
-      "--bind", &bind,
-      "CPUs that a worker may use (auto: its share, if there are enough for all; none: all CPUs)",
-      {.choices = {"auto", "none"}});
+  flags.add("--bind", &bind,
+            "CPUs that a worker may use (auto: an equal share of the CPUs; none: all CPUs). With "
+            "fewer CPUs than workers, auto means none",
+            {.choices = {"auto", "none"}});
   flags.add("--env", &assignments, "environment variable that is set for every role",
             {.value = "NAME=VALUE", .repeats = true});
   flags.begin_group("Failures");
-  flags.add(
-      "--on-failure", enum_target(on_failure),
-      "effect of a failed role on the others (auto: continue under async, under ssp, and under "
-      "sync with backup workers; else stop)");
+  flags.add("--on-failure", enum_target(on_failure),
+            "what the other roles do when a role fails (auto: continue if a worker fails under "
+            "--consistency async, ssp, or sync with backup workers; else stop)");
   flags.add("--restart", &options.rules.most_restarts,
-            "number of restarts after failures. In a job with servers the failed role restarts "
-            "alone if the others can go on; else all roles restart from the newest checkpoint",
+            "largest number of restarts after failures. In a job with servers, only the failed "
+            "role restarts if the other roles can continue without it; else all roles restart from "
+            "the newest checkpoint",
             {.least = 0, .most = kMostRestarts});
-  flags.add(
-      "--restart-after", &restart_after,
-      "time between a failure and the restart; at most 45, because the other roles stop waiting "
-      "after 60",
-      {.unit = "seconds",
-       .default_text =
-           "0 if all roles restart; 0.2 if one role restarts, doubled at each restart up to 2",
-       .least = 0.0,
-       .most = kLongestRestart});
+  flags.add("--restart-after", &restart_after,
+            "time between a failure and the restart. It is at most 45 s, because the other roles "
+            "wait only 60 s for a restarted role",
+            {.unit = "seconds",
+             .default_text = "0 if all roles restart; if only one role restarts, 0.2 at first, "
+                             "doubled at each further restart, up to 2",
+             .least = 0.0,
+             .most = kLongestRestart});
   flags.begin_group("Fault injection");
   flags.add("--join", &joins,
-            "start worker W later, such as worker=4,at=30s, in a job with servers under async or "
-            "ssp; W >= --workers adds a worker",
+            "start worker W only at this time after the start of the job, such as worker=4,at=30s. "
+            "If W is not below --workers, worker W is an additional worker. Requires servers and "
+            "--consistency async or ssp",
             {.value = "worker=W,at=TIME", .repeats = true});
   flags.take_rest(options.role_arguments, "train|doctor|PROGRAM [FLAGS]", "train and its flags",
                   train_rest_flags(), "train");

@@ -46,9 +46,9 @@ struct ResourceFlag {
   std::string_view value;
 };
 constexpr std::array kResources = {
-    ResourceFlag{"gpus-per-task", "number of GPUs of each process that trains", "N"},
+    ResourceFlag{"gpus-per-task", "number of GPUs for each process that trains", "N"},
     ResourceFlag{"gres", "generic resources of each node, such as gpu:a100:4", "LIST"},
-    ResourceFlag{"constraint", "features of the nodes, such as h100", "LIST"},
+    ResourceFlag{"constraint", "features that each node must have, such as h100", "LIST"},
     ResourceFlag{"mem", "memory of each node, such as 64G", "SIZE"}};
 
 // Options of sbatch that --sbatch-option refuses, because a flag or the script sets them.
@@ -263,21 +263,23 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
   };
   flags.add("--strategy", &options.strategy,
-            "strategy to train with; the strategy decides which script is submitted",
+            "distribution strategy; it decides which script is submitted",
             {.choices = names_of(strategies()), .excludes = {"--script"}});
-  flags.add("--script", &options.script, "script to submit, in place of --strategy",
+  flags.add("--script", &options.script,
+            "script to submit, in place of the script that --strategy selects",
             {.choices = script_names()});
   flags.add("--print", &options.print, "print the script instead of submitting it");
   flags.begin_group("Size of the job");
   flags.add("--nodes", &options.nodes,
-            "number of nodes; in a job with servers, number of nodes for the workers",
+            "number of nodes; in a job with servers, only the nodes of the workers are counted",
             count(kMostNodes, "as in the script"));
   flags.add("--tasks-per-node", &options.tasks_per_node, "number of processes on each node",
             count(kMostJobTasks, "as in the script; on GPUs, enough for all GPUs of a node"));
-  flags.add("--cpus-per-task", &options.cpus_per_task, "number of CPUs of each process",
-            count(kMostJobTasks,
-                  "as in the script, or as many as --replicas and --threads after -- use; on GPUs, "
-                  "CPUs in proportion to the process's share of the node's GPUs"));
+  flags.add(
+      "--cpus-per-task", &options.cpus_per_task, "number of CPUs for each process",
+      count(kMostJobTasks,
+            "as in the script, or as many as the flags --replicas and --threads of train need; on "
+            "GPUs, the process gets the same share of the node's CPUs as of its GPUs"));
   flags.add("--servers", &options.servers, "number of parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "number of nodes for the servers",
@@ -294,20 +296,20 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
               std::string(row.help),
               {.value = std::string(row.value),
                .default_text = row.name == "gpus-per-task"
-                                   ? "none; if --devices cuda is among the flags of train, --gres "
-                                     "requests one GPU per replica"
+                                   ? "none; with --devices cuda among the flags of train, the job "
+                                     "requests one GPU per replica by --gres"
                                    : "as Slurm decides"});
   }
   flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
-            "submit an array job: element i trains with --seed i in its own folder. seed=0-9%4 "
-            "runs ten elements, four at a time",
-            {.value = "seed=LIST", .default_text = "one job"});
+            "submit an array job: element i trains with --seed i, and writes to its own folder. "
+            "Example: seed=0-9%4 runs ten elements, at most four at a time",
+            {.value = "seed=LIST", .default_text = "a single job"});
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "Slurm partition of the job",
             {.value = "NAME", .default_text = "as Slurm decides"});
-  flags.add("--server-partition", &options.server_partition, "partition of the servers",
-            {.value = "NAME", .default_text = "--partition"});
-  flags.add("--account", &options.account, "account to charge",
+  flags.add("--server-partition", &options.server_partition, "Slurm partition of the servers",
+            {.value = "NAME", .default_text = "the value of --partition"});
+  flags.add("--account", &options.account, "Slurm account that the job is charged to",
             {.value = "NAME", .default_text = "as Slurm decides"});
   flags.add("--qos",
             [&options](const std::string& text) {
@@ -316,18 +318,20 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             },
             "quality of service (QOS) of the job",
             {.value = "NAME", .default_text = "as Slurm decides"});
-  flags.add("--sbatch-option", &others, "another option of sbatch, such as mail-type=END",
+  flags.add("--sbatch-option", &others,
+            "further option that is passed to Slurm's sbatch, such as mail-type=END",
             {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",
             {.value = "NAME", .default_text = "as in the script"});
   flags.add("--container", &options.container, "Apptainer image that contains the program",
             {.value = "FILE", .default_text = "none"});
   flags.add("--container-flags", &options.container_flags,
-            "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder where the job "
-            "is submitted is always bound",
+            "flags of `apptainer exec`, such as \"--nv --bind /scratch\"; the folder where the job "
+            "was submitted is always bound",
             {.value = "FLAGS", .needs = "--container"});
-  flags.add("--program", &options.program, "syncopate program that the job runs",
-            {.value = "FILE", .default_text = "this program; with --container: syncopate"});
+  flags.add("--program", &options.program, "executable file of syncopate that the job runs",
+            {.value = "FILE",
+             .default_text = "this executable; with --container, `syncopate` in the image"});
   flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train", train_rest_flags());
 }
 
@@ -336,10 +340,10 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
 CommandOptions parse_sbatch(std::span<const std::string> arguments) {
   SbatchOptions options;
   FlagSet flags(
-      "syncopate sbatch", "Submits a training job to Slurm, or prints its script to be edited.",
-      "The job writes its results below the folder where it was submitted. 60 s before the time\n"
-      "limit it writes a checkpoint and returns to the queue; then it resumes from the "
-      "checkpoint.\n\n"
+      "syncopate sbatch", "Submits a training job to Slurm, or prints the job script for editing.",
+      "The job writes its results below the folder where it was submitted. 60 s before its time\n"
+      "limit, the job writes a checkpoint and returns to the queue. When the job starts again, it\n"
+      "resumes from this checkpoint.\n\n"
       "Examples:\n"
       "  syncopate sbatch --nodes 2 --strategy multi-worker-mirrored --print -- --epochs 3\n"
       "  syncopate sbatch --nodes 4 --strategy parameter-server --servers 2 --partition cpu\n"

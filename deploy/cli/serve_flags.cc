@@ -76,34 +76,39 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, Train
                      .most = kMostServeSeconds};
   };
   flags.begin_group("Cluster");
-  flags.add("--index", &job.index, "number of this server, from 0",
+  flags.add("--index", &job.index, "number of this server, counted from 0",
             {.default_text = "0", .least = 0});
-  flags.add("--servers", &job.servers, "number of servers",
+  flags.add("--servers", &job.servers, "number of servers of the job",
             {.default_text = "1", .least = 1, .most = kMostServeTasks});
-  flags.add("--workers", &job.workers, "number of workers", {.least = 1, .most = kMostServeTasks});
-  flags.add("--rendezvous", &job.rendezvous, "address where server 0 listens",
+  flags.add("--workers", &job.workers, "number of workers of the job",
+            {.least = 1, .most = kMostServeTasks});
+  flags.add("--rendezvous", &job.rendezvous, "address at which server 0 listens",
             {.value = "HOST:PORT"});
-  flags.add("--host", &options.host, "name or address that workers connect to",
+  flags.add("--host", &options.host, "host name or address at which workers connect to this server",
             {.value = "HOST", .default_text = "this host's name"});
   flags.add("--port", &options.port, "port on which workers exchange data with this server",
-            {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
+            {.value = "PORT",
+             .default_text = "chosen by the operating system",
+             .least = 0,
+             .most = 65535});
   flags.add("--nonce", &job.nonce,
-            "secret of the job, the same for all its tasks. Other users can see flags, so prefer "
-            "the environment variable SYNCOPATE_NONCE",
+            "secret that all tasks of the job share. Other users can see flags, so prefer the "
+            "environment variable SYNCOPATE_NONCE",
             {.value = "TEXT"});
   flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
-            "time to wait for the other tasks at the start", seconds(""));
+            "longest time that this server waits at the start until all tasks have connected",
+            seconds(""));
   flags.add("--peer-timeout", &options.peer_timeout,
-            "a task counts as dead if no message comes from it for 0.7 times this time; for 2.1 "
-            "times this time while the task starts",
+            "a task counts as dead if it sends no message for 0.7 * SECONDS, or for 2.1 * SECONDS "
+            "while the task is starting",
             seconds("15; 5 if all tasks are on one machine"));
   flags.begin_group("Servers and staleness");
-  flags.add("--threads", &options.threads, "threads that apply updates",
-            {.default_text = "the CPUs, at most 4", .least = 1, .most = kMostServeTasks});
+  flags.add("--threads", &options.threads, "number of threads that apply updates",
+            {.default_text = "the number of CPUs, at most 4", .least = 1, .most = kMostServeTasks});
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint-dir", &options.snapshot_dir,
             "folder for the server's snapshots; a restarted server resumes from its last snapshot",
-            {.value = "DIR", .default_text = "nothing is saved"});
+            {.value = "DIR", .default_text = "no snapshots are written"});
   flags.add("--snapshot-every", &options.snapshot_every,
             "time between two snapshots of the variables", seconds(""));
   flags.add("--record", &options.record,
@@ -121,17 +126,16 @@ CommandOptions parse_serve(std::span<const std::string> arguments, const Environ
   TrainOptions run;  // a server uses only the link's flags
   FlagSet flags(
       "syncopate serve", "Runs one parameter server, which holds a part of a job's variables.",
-      "To start a job by hand, start each server and each worker with the same rendezvous:\n"
+      "To start a job by hand, give each server and each worker the same --rendezvous:\n"
       "  syncopate serve --servers M --index I --workers N --rendezvous HOST:PORT\n"
       "  syncopate train --strategy parameter-server --servers M --world-size N --rank R \\\n"
       "      --rendezvous HOST:PORT\n"
-      "Under Slurm, start both in one step of a heterogeneous job (#SBATCH hetjob). A normal job "
-      "also\n"
-      "needs --servers M on both sides of the colon:\n"
+      "Under Slurm, start servers and workers by one srun in a heterogeneous job (#SBATCH "
+      "hetjob):\n"
       "  srun syncopate serve : syncopate train --strategy parameter-server\n"
-      "Servers need no `serve` where `syncopate launch --servers M` starts them, or where "
-      "TF_CONFIG\n"
-      "lists them as tasks of the type ps.");
+      "In a job that is not heterogeneous, also give --servers M to each of the two commands.\n"
+      "`syncopate serve` is not needed if `syncopate launch --servers M` starts the servers, or\n"
+      "if TF_CONFIG lists the servers as tasks of the type ps.");
   add_serve_flags(flags, job, options, run);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.cluster = cluster_of(job, environment);

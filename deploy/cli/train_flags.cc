@@ -133,13 +133,12 @@ void add_train_flags(FlagSet& flags, TrainFlags& words) {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM, SIGHUP, SIGUSR1,\n"
-    "SIGUSR2 or SIGXCPU after a checkpoint was written: run again with --resume.\n\n";
+    "SIGUSR2 or SIGXCPU after writing a checkpoint; to continue, run again with --resume.\n\n";
 
 // Returns the flags of `syncopate train`.
 FlagSet named_train_flags(TrainFlags& words) {
   FlagSet flags("syncopate train",
-                "Trains a network. Without flags it trains mnist-cnn on digits that it renders "
-                "itself.",
+                "Trains a network. Without flags, it trains mnist-cnn on generated digits.",
                 std::string(kExitCodes) +
                     "Examples:\n"
                     "  syncopate train --epochs 1\n"

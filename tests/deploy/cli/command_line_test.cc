@@ -418,7 +418,7 @@ TEST(CommandLine, EvaluateShowsAsDefaultsWhatTheCheckpointRecords) {
     std::istringstream lines(help.substr(begin, help.find("\n  --", begin) - begin));
     std::string text;
     for (std::string word; lines >> word;) text += word + " ";
-    EXPECT_TRUE(contains(text, "(default: as the checkpoint records)")) << text;
+    EXPECT_TRUE(contains(text, "(default: the value in the checkpoint)")) << text;
   }
 }
 

@@ -59,23 +59,23 @@ FlagRules tuned_count(int count) {
 std::vector<TrainFlag> record_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--image-feature",
-       .help = "name of the record feature that contains the image, with --data tfrecord:, tfds: "
-               "or otbtf:",
+       .help = "name of the feature that contains the image in each record of --data tfrecord:, "
+               "tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.image; },
        .rules = {.value = "NAME",
-                 .default_text = "the name that the data set gives; \"image\" if it gives none"}},
+                 .default_text = "the name in the data set's own files, else \"image\""}},
       {.name = "--label-feature",
-       .help = "name of the record feature that contains the class or the label map, with --data "
-               "tfrecord:, tfds: or otbtf:",
+       .help = "name of the feature that contains the class or the label map in each record of "
+               "--data tfrecord:, tfds: or otbtf:",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.label; },
        .rules = {.value = "NAME",
-                 .default_text = "the name that the data set gives; \"label\" if it gives none"}},
+                 .default_text = "the name in the data set's own files, else \"label\""}},
       {.name = "--raw-shape",
-       .help = "shape and type (u8, u16 or f32) of the samples, if the records of --data tfrecord: "
-               "contain plain values instead of pictures",
+       .help = "shape and type (u8, u16 or f32) of each sample. Required if the records of --data "
+               "tfrecord: contain arrays of numbers instead of JPEG or PNG pictures",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.fields.raw_shape; },
        .rules = {.value = "HxWxC:TYPE",
-                 .default_text = "records contain pictures",
+                 .default_text = "records contain JPEG or PNG pictures",
                  .example = "64x64x4:u16"}},
   };
   for (TrainFlag& flag : flags) {
@@ -91,20 +91,20 @@ std::vector<TrainFlag> input_flags() {
   const InputOptions defaults;
   return {
       {.name = "--split",
-       .help = "fraction of the training samples that is held out, and used for evaluations during "
-               "training",
+       .help =
+           "fraction of the training samples that is held out for the evaluations during training",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.split; },
        .rules = {.value = "val=FRACTION", .default_text = "none"},
        .in_comparison = {InComparison::kRefused,
                          "variants are compared on the splits that the data have"}},
       {.name = "--augment",
-       .help = "random change of each training sample (crop-flip: pad by 4, crop, mirror; "
-               "random-resized-crop: resize a part of 8 to 100 % of the area, mirror)",
+       .help = "random augmentation of each training sample (crop-flip: pad by 4 pixels, crop, "
+               "mirror; random-resized-crop: crop to 8 to 100 % of the area, resize, mirror)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.input.augment); },
        .decides_updates = true},
       {.name = "--input-threads",
-       .help = "threads that read and augment samples; auto: as many as the steps need, at most "
-               "the number of CPUs. Results do not depend on the number of threads",
+       .help = "number of threads that read and augment samples; auto: as many as the training "
+               "steps need, at most one per CPU. The number of threads does not change the results",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            read_tuned("--input-threads", text, o.input.threads, o.input.autotune.threads);
@@ -115,8 +115,8 @@ std::vector<TrainFlag> input_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--prefetch",
-       .help = "batches to prepare ahead; auto: as many as the input threads need and the memory "
-               "allows",
+       .help = "number of batches to prepare in advance; auto: as many as the input threads need, "
+               "limited by the memory",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            read_tuned("--prefetch", text, o.input.prefetch, o.input.autotune.prefetch);
@@ -154,9 +154,10 @@ std::vector<TrainFlag> data_flags() {
        .subject = Subject::kWorkload,
        .has_recorded_default = true},
       {.name = "--normalize",
-       .help = "mean M and standard deviation S by which each input channel is normalised: "
-               "imagenet | none | M,M,M/S,S,S. Pixels are scaled to [0, 1] first, f32 values are "
-               "not. For pretrained weights, give the numbers that they were trained with",
+       .help =
+           "mean M and standard deviation S by which each input channel is normalised: imagenet | "
+           "none | M,M,M/S,S,S. Before that, pixels are scaled to [0, 1]; f32 values are not "
+           "scaled. For pretrained weights, give the numbers that were used in their training",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            parse_normalize(text);
@@ -170,8 +171,8 @@ std::vector<TrainFlag> data_flags() {
        .has_recorded_default = true},
       {.name = "--data",
        .help = "data set: " + data_patterns(" | ") +
-               "; npy:DIR has x_train.npy, y_train.npy, x_test.npy and y_test.npy, and "
-               "images:DIR has a folder per class",
+               ". The folder of npy:DIR contains x_train.npy, y_train.npy, x_test.npy and "
+               "y_test.npy; the folder of images:DIR contains one folder per class",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.data; },
        .rules = {.value = "NAME"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -179,9 +180,8 @@ std::vector<TrainFlag> data_flags() {
        .has_recorded_default = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--cache-dir",
-       .help =
-           "folder for files that later runs use again: generated samples (of digits and shapes) "
-           "and the algorithms that were fastest on GPUs",
+       .help = "folder for files that later runs use again: the generated samples of digits and "
+               "shapes, and a list of the algorithms that were fastest on GPUs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.cache_dir; },
        .rules = {.value = "DIR"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -196,7 +196,7 @@ std::vector<TrainFlag> data_flags() {
                          .advice = "give --seeds N and --first-seed S before the --",
                          .plan_advice = kOfPlan}},
       {.name = "--image-size",
-       .help = "height and width that stored pictures are resized to",
+       .help = "height and width of JPEG and PNG pictures after resizing",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { read_size(text, o.image); };
        },
@@ -212,14 +212,14 @@ std::vector<TrainFlag> data_flags() {
        .has_recorded_default = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--exif",
-       .help = "turn stored pictures as their EXIF orientation says",
+       .help = "rotate or mirror each picture as its EXIF orientation requires",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.apply_exif; },
        .subject = Subject::kSamples,
        .has_recorded_default = true,
        .in_comparison = {InComparison::kOpensData}},
       {.name = "--cache-mb",
-       .help = "largest size of the cache file of decoded pictures; 0: no cache. Without "
-               "--cache-dir the file is in $SLURM_TMPDIR, $TMPDIR or /tmp",
+       .help = "largest size of the cache file for decoded pictures; 0: no cache. Without "
+               "--cache-dir, the file is in $SLURM_TMPDIR, else in $TMPDIR, else in /tmp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.cache_mb; },
        .rules =
            {.unit = "MB", .default_text = "half of the free disk space", .least = 0.0, .most = 1e9},
@@ -232,9 +232,9 @@ std::vector<TrainFlag> data_flags() {
        .subject = Subject::kSamples,
        .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
       {.name = "--skip-bad-records",
-       .help = "largest number of damaged pictures that the whole job accepts in an epoch or an "
-               "evaluation. Training reads the next good picture instead; evaluation leaves "
-               "damaged pictures out",
+       .help = "largest number of damaged pictures that all tasks together accept in one epoch or "
+               "one evaluation. Training replaces a damaged picture by the next intact one; an "
+               "evaluation leaves damaged pictures out",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.image.skip_bad_records; },
        .rules = {.least = 0.0, .most = 1e9},
        .is_unset_at_zero = true,

@@ -61,33 +61,35 @@ FlagText link_delay_text(const TrainOptions& o) {
 std::vector<TrainFlag> evaluation_flags() {
   return {
       {.name = "--eval-every",
-       .help = "epochs between evaluations on the test split; training also ends with an "
-               "evaluation. 0: never evaluate",
+       .help = "number of epochs between two evaluations on the test split; training also ends "
+               "with an evaluation. 0: no evaluations",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_epochs; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-every-steps",
-       .help = "steps between evaluations; training also ends with an evaluation. 0: --eval-every "
-               "decides",
+       .help = "number of steps between two evaluations; training also ends with an evaluation. 0: "
+               "evaluate as --eval-every says",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_steps; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--eval-when",
-       .help = "when evaluations run (due: during training; end: after training, on snapshots in "
-               "--checkpoint-dir or $TMPDIR, so that no asynchronous worker pauses)",
+       .help = "time of the evaluations (due: during training; end: after training, on snapshots "
+               "that were saved in --checkpoint-dir or $TMPDIR, so that no asynchronous worker "
+               "pauses to evaluate)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.loop.eval_when); },
        .in_comparison =
            {InComparison::kSetByCompare,
             "compare evaluates after training, so that evaluations take no time from it"}},
       {.name = "--metrics",
-       .help = "file for the results as JSON lines, with the events begin, step, eval and summary",
+       .help = "file for the results in JSON Lines format; each line is an event of the type "
+               "begin, step, eval or summary",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.metrics; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
       {.name = "--tensorboard",
-       .help = "folder of event files for TensorBoard: curves of training and evaluations, and the "
-               "confusion matrix of up to 256 classes",
+       .help = "folder for TensorBoard's event files: curves of training and evaluations, and a "
+               "confusion matrix if there are at most 256 classes",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.tensorboard; },
        .rules = {.value = "DIR", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -100,15 +102,15 @@ std::vector<TrainFlag> evaluation_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--trace",
-       .help = "file for a trace of replicas and input threads over time, for ui.perfetto.dev or "
-               "chrome://tracing. If a job has several tasks, each adds its rank to the name, such "
-               "as t.0.json. An earlier FILE is renamed to FILE.old",
+       .help = "file for a trace of replicas and input threads over time, which ui.perfetto.dev "
+               "and chrome://tracing display. In a job of several tasks, each task adds its rank "
+               "to the file name, such as t.0.json. An existing FILE is renamed to FILE.old",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.trace; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kRefused, kOneRun}},
       {.name = "--no-progress",
-       .help = "print notes and results only, no progress line",
+       .help = "do not print the progress line; notes and results are still printed",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.hides_progress; },
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {.use = InComparison::kNeutral, .is_for_replay = true}},
@@ -119,8 +121,8 @@ std::vector<TrainFlag> evaluation_flags() {
 std::vector<TrainFlag> server_flags() {
   return {
       {.name = "--snapshot-every",
-       .help = "time between the snapshots that servers save in --checkpoint-dir; a restarted "
-               "server resumes from the last one",
+       .help = "time between two snapshots, which servers save in --checkpoint-dir; a restarted "
+               "server resumes from its last snapshot",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.snapshot_interval; },
        .rules = {.unit = "seconds", .least = 0.1, .most = kMostSnapshotSeconds},
        .agreement = TrainFlag::Agreement::kNone,
@@ -146,18 +148,18 @@ std::vector<TrainFlag> output_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kRefused, "give its flags themselves"}},
       {.name = "--checkpoint-dir",
-       .help = "folder of the checkpoints",
+       .help = "folder for checkpoints",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.checkpoint_dir; },
-       .rules = {.value = "DIR", .default_text = "nothing is saved"},
+       .rules = {.value = "DIR", .default_text = "no checkpoints are written"},
        .compared =
            [](const TrainOptions& o) {
              return FlagText(o.loop.checkpoint_dir.empty() ? "absent" : "given");
            },
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
       {.name = "--checkpoint-every",
-       .help = "steps between checkpoints",
+       .help = "number of steps between two checkpoints",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.checkpoint_every_steps; },
-       .rules = {.default_text = "one epoch", .least = 1},
+       .rules = {.default_text = "the steps of one epoch", .least = 1},
        .is_unset_at_zero = true,
        .needs = {kCheckpointDir},
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
@@ -169,15 +171,16 @@ std::vector<TrainFlag> output_flags() {
        .needs = {kCheckpointDir},
        .in_comparison = {InComparison::kSetByCompare, kFolder}},
       {.name = "--resume",
-       .help = "start from the newest checkpoint of --checkpoint-dir, if there is one",
+       .help = "resume training from the newest checkpoint in --checkpoint-dir; if the folder has "
+               "no checkpoint, start from the beginning",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.resume; },
        .needs = {kCheckpointDir},
        .in_comparison = {InComparison::kRefused,
                          "compare with the same --report continues by itself"}},
       {.name = "--init-from",
-       .help = "checkpoint or safetensors file with the initial weights; a folder stands for its "
-               "newest checkpoint. Dense layers at the end that the file lacks, or has in another "
-               "shape, keep the initial values of --seed",
+       .help = "checkpoint or safetensors file with the initial weights; for a folder, its newest "
+               "checkpoint is used. Dense layers at the end of the network that are missing in "
+               "FILE or have another shape there are initialised at random, as --seed determines",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.init_from; },
        .rules = {.value = "FILE", .default_text = "none"},
        .compared = compared_weights},
@@ -191,8 +194,8 @@ std::vector<TrainFlag> output_flags() {
 std::vector<TrainFlag> fault_flags() {
   return {
       {.name = "--service-time",
-       .help = "delay in milliseconds that each step sleeps, to imitate a slower machine: "
-               "constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
+       .help = "distribution of a delay, in milliseconds, that is added to each step to imitate a "
+               "slower machine: constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time = parse_service_time(text, "--service-time");
@@ -218,8 +221,8 @@ std::vector<TrainFlag> fault_flags() {
                   "--service-time, which it multiplies"}},
        .in_comparison = kOfCompareAndPlan},
       {.name = "--pause",
-       .help = "pause worker W once: `at` counts from the worker's first step, `for` is the "
-               "duration, such as at=20s,for=5s",
+       .help = "pause worker W once: `at` is the time since the worker's first step, and `for` is "
+               "the length of the pause, such as worker=1,at=20s,for=5s",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.pauses.push_back(parse_pause(text));
@@ -230,8 +233,9 @@ std::vector<TrainFlag> fault_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, "give it before the --"}},
       {.name = "--link-delay",
-       .help = "one-way delay of gradients and values over TCP, such as 1ms (a number alone is in "
-               "seconds); the rendezvous and heartbeats are not delayed",
+       .help =
+           "one-way delay that is added to gradients and parameters sent over TCP, such as 1ms (a "
+           "number without a unit means seconds); the rendezvous and heartbeats are not delayed",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.link.delay_seconds = parse_link_delay(text);
@@ -242,8 +246,8 @@ std::vector<TrainFlag> fault_flags() {
        .needs = {{has_links, ""}},
        .in_comparison = kOfCompareAndPlan},
       {.name = "--link-rate",
-       .help = "largest rate of each task's link in each direction, such as 1gbit, 100mbit or 50mb "
-               "(megabytes per second)",
+       .help = "largest data rate of each task's network link, in each direction, such as 1gbit or "
+               "100mbit (bits per second), or 50mb (megabytes per second)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.link.bytes_per_second = parse_link_rate(text);

@@ -33,13 +33,13 @@ constexpr TrainFlag::Need kEvaluates = {[](const TrainOptions& o) { return o.loo
 constexpr TrainFlag::Need kEvaluatesWhenDue = {
     [](const TrainOptions& o) { return o.loop.eval_when == EvalWhen::kDue; }, "--eval-when due"};
 
-// Returns the names of the optimizers with a trait, such as "adam and adamw".
-std::string optimizers_with(bool OptimizerRow::*trait, std::string_view conjunction) {
+// Returns the names of the optimizers with a trait, such as "adam or adamw".
+std::string optimizers_with(bool OptimizerRow::*trait) {
   Names names;
   for (const OptimizerRow& row : optimizers()) {
     if (row.*trait) names.push_back(row.name);
   }
-  return fmt::format("{}", fmt::join(names, fmt::format(" {} ", conjunction)));
+  return fmt::format("{}", fmt::join(names, " or "));
 }
 
 // Returns a text such as "0.001 for adam and adamw, 0.01 for the others".
@@ -92,23 +92,22 @@ bool has_whole_gradient(const TrainOptions& o) {
 // All of them decide how a step updates the variables.
 std::vector<TrainFlag> optimizer_flags() {
   static const std::string kMomentum =
-      "--optimizer " + optimizers_with(&OptimizerRow::has_momentum, "or");
-  static const std::string kMoments =
-      "--optimizer " + optimizers_with(&OptimizerRow::has_moments, "or");
+      "--optimizer " + optimizers_with(&OptimizerRow::has_momentum);
+  static const std::string kMoments = "--optimizer " + optimizers_with(&OptimizerRow::has_moments);
   const TrainFlag::Need momentum = {
       [](const TrainOptions& o) { return optimizer_row(o.strategy.optimizer).has_momentum; },
       kMomentum};
   const TrainFlag::Need moments = {
       [](const TrainOptions& o) { return optimizer_row(o.strategy.optimizer).has_moments; },
       kMoments};
-  const std::string with_moments = ", with " + optimizers_with(&OptimizerRow::has_moments, "and");
+  const std::string with_moments = "; only with " + kMoments;
   return {
       {.name = "--optimizer",
-       .help = "update rule",
+       .help = "update rule of the weights",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.name; },
        .rules = {.choices = names_of(optimizers())}},
       {.name = "--learning-rate",
-       .help = "learning rate per update",
+       .help = "base learning rate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.learning_rate; },
        .rules = {.default_text = default_learning_rates(), .above = 0.0, .example = "0.001"}},
       {.name = "--momentum",
@@ -116,12 +115,12 @@ std::vector<TrainFlag> optimizer_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.momentum; },
        .needs = {momentum}},
       {.name = "--nesterov",
-       .help = "use Nesterov's momentum, with " + kMomentum,
+       .help = "use Nesterov's momentum; only with " + kMomentum,
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.nesterov; },
        .needs = {momentum}},
       {.name = "--weight-decay",
-       .help = "weight decay: adds X times the weights to the gradient; adamw instead subtracts "
-               "learning rate * X * weights from the weights",
+       .help = "weight decay: X * weights is added to the gradient; with adamw, learning rate * X "
+               "* weights is instead subtracted from the weights",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.weight_decay; }},
       {.name = "--beta1",
        .help = "decay rate of the first moment" + with_moments,
@@ -139,7 +138,8 @@ std::vector<TrainFlag> optimizer_flags() {
        .help = "learning rate schedule",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); }},
       {.name = "--lr-milestones",
-       .help = "epochs at which the learning rate falls, such as 80,120; with --lr-schedule step",
+       .help = "epochs after which the learning rate is multiplied by --lr-factor, such as 80,120. "
+               "--lr-schedule step requires this flag; other schedules refuse it",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.schedule.milestones = parse_milestones(text); };
        },
@@ -147,21 +147,25 @@ std::vector<TrainFlag> optimizer_flags() {
        .text = milestones_text,
        .needs = {kSteps}},
       {.name = "--lr-factor",
-       .help =
-           "factor that multiplies the learning rate at each milestone; with --lr-schedule step",
+       .help = "factor that multiplies the learning rate at each of --lr-milestones; only with "
+               "--lr-schedule step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.factor; },
        .rules = {.above = 0.0, .example = "0.1"},
        .needs = {kSteps}},
       {.name = "--warmup-epochs",
-       .help = "epochs during which the learning rate rises from 0 to --learning-rate",
+       .help = "length of the warm-up in epochs. In the warm-up, the learning rate rises linearly "
+               "from 1 % of its full value, or from --learning-rate if --learning-rate-scale is "
+               "linear or sqrt and raises it",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.warmup_epochs; },
        .rules = {.least = 0.0}},
       {.name = "--learning-rate-scale",
-       .help = "factor that multiplies --learning-rate (linear: global batch / reference batch; "
-               "sqrt: square root of that ratio; inverse-workers: 1 / workers)",
+       .help = "factor that multiplies --learning-rate (linear: global batch size / "
+               "--reference-batch-size; sqrt: square root of this ratio; inverse-workers: 1 / "
+               "number of workers)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.learning_rate_scale); }},
       {.name = "--reference-batch-size",
-       .help = "batch size that --learning-rate was chosen for, in samples",
+       .help = "batch size, in samples, that --learning-rate was chosen for; only with "
+               "--learning-rate-scale linear or sqrt",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.reference_batch_size; },
        .rules = {.default_text = "the batch size of one replica", .least = 1},
        .is_unset_at_zero = true,
@@ -174,17 +178,17 @@ std::vector<TrainFlag> optimizer_flags() {
 std::vector<TrainFlag> schedule_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--epochs",
-       .help = "passes over the data. Samples at the end of a pass that do not fill a batch are "
-               "not trained; one batch is divided among all synchronous replicas",
+       .help = "number of passes over the training data. Samples at the end of a pass that do not "
+               "fill a batch are skipped. Synchronous replicas share one batch",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
        .rules = {.least = 1, .most = kMostEpochs},
        .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
        .sets_length = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--steps",
-       .help = "number of updates to train, in place of --epochs",
+       .help = "number of updates after which training ends; not together with --epochs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_steps; },
-       .rules = {.default_text = "--epochs decides",
+       .rules = {.default_text = "the updates of --epochs",
                  .least = 1,
                  .most = kMostSteps,
                  .excludes = {"--epochs"}},
@@ -193,20 +197,21 @@ std::vector<TrainFlag> schedule_flags() {
                          "give --budget updates --updates N before the --"}},
       {.name = "--max-seconds",
        .help =
-           "training time after which the run is complete; a restarted process counts from zero",
+           "training time after which training ends; a restarted process counts its time from zero",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.max_seconds; },
        .rules = {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"},
        .is_unset_at_zero = true,
        .in_comparison = {InComparison::kSetByCompare,
                          "give --budget seconds --seconds S before the --"}},
       {.name = "--batch-size-per-replica",
-       .help = "samples per replica and step; with --accumulate, per micro-batch",
+       .help = "number of samples per replica in each step; with --accumulate, in each micro-batch",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.batch_size_per_replica; },
        .rules = {.least = 1, .most = kMostSamples},
        .needs = {{[](const TrainOptions& o) { return o.global_batch_size == 0; }, ""}},
        .in_comparison = kOfCompareAndPlan},
       {.name = "--batch-size",
-       .help = "samples per step over all replicas, in place of --batch-size-per-replica",
+       .help = "number of samples of all replicas together in each step; not together with "
+               "--batch-size-per-replica",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.global_batch_size; },
        .rules = {.default_text = "the sum of --batch-size-per-replica over all replicas",
                  .least = 1,
@@ -226,23 +231,23 @@ std::vector<TrainFlag> schedule_flags() {
 std::vector<TrainFlag> practice_flags() {
   return {
       {.name = "--label-smoothing",
-       .help = "part of the probability of each label that is spread over all classes, in training "
-               "only",
+       .help = "fraction of each label's probability that is spread evenly over all classes; only "
+               "training smooths labels, evaluations do not",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.label_smoothing; },
        .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
        .decides_updates = true},
       {.name = "--accumulate",
-       .help =
-           "micro-batches per replica and step; the update uses the sum of their gradients. A step "
-           "has N times --batch-size-per-replica samples; --batch-size is divided into N parts",
+       .help = "number of micro-batches per replica in each step; the update uses the sum of their "
+               "gradients. Each replica computes N times --batch-size-per-replica samples in a "
+               "step. If --batch-size is given, it stays the size of the whole step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.micro_batches; },
        .rules = {.least = 1, .most = kMostMicroBatches},
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused,
                          "give a larger --batch-size-per-replica before the --"}},
       {.name = "--clip-norm",
-       .help = "largest L2 norm of a step's gradient; a larger gradient is scaled down to it. "
-               "Asynchronous workers clip their own gradients",
+       .help = "largest L2 norm of a step's gradient; a gradient with a larger norm is scaled down "
+               "to this norm. Each asynchronous worker clips its own gradient",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.clip_norm; },
        .rules = {.default_text = "none", .above = 0.0, .example = "1.0"},
        .is_unset_at_zero = true,
@@ -252,8 +257,8 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRealOnly, kRealClock}},
       {.name = "--ema",
-       .help = "decay of an exponential moving average of the weights; at update n it is at most "
-               "(1 + n) / (10 + n). Evaluations use the average, and checkpoints contain it. "
+       .help = "decay of an exponential moving average of the weights; at update n the decay is at "
+               "most (1 + n) / (10 + n). Evaluations use the average, and checkpoints contain it. "
                "Running statistics of batch norm are not averaged",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.optimizer.average_decay; },
        .rules = {.default_text = "none", .above = 0.0, .example = "0.999"},
@@ -261,8 +266,8 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRealOnly, kRealClock}},
       {.name = "--stop-at",
-       .help = "end training when an evaluation reaches this result, such as accuracy=0.97, "
-               "loss=0.1, mae=0.5 or mean_iou=0.9 (for label maps)",
+       .help = "end training when an evaluation reaches X or better, such as accuracy=0.97, "
+               "loss=0.1, mae=0.5, or mean_iou=0.9 for label maps",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.loop.rules.stop_at = parse_stop_at(text); };
        },
@@ -271,9 +276,10 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--early-stop",
-       .help = "end training after `patience` evaluations (1 unless given) without a better "
-               "result, such as metric=val_loss,patience=3. With min-delta=D, a better result "
-               "differs by more than D",
+       .help =
+           "end training after N evaluations in a row without a new best result. Example of RULE: "
+           "metric=val_loss,patience=3,min-delta=0.01. `patience` is N (1 unless given). A new "
+           "best result must be better than the old one by more than `min-delta` (0 unless given)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.loop.rules.early_stop = parse_early_stop(text); };
        },
@@ -282,9 +288,9 @@ std::vector<TrainFlag> practice_flags() {
        .needs = {kEvaluates, kEvaluatesWhenDue},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--reduce-on-plateau",
-       .help = "multiply the learning rate by `factor` after `patience` evaluations without a "
-               "better result, such as factor=0.1,patience=2. Unless given, the metric is loss and "
-               "patience is 1",
+       .help = "multiply the learning rate by `factor` after `patience` evaluations in a row "
+               "without a new best result. Example of RULE: factor=0.1,patience=2. `metric` is "
+               "loss unless given, and `patience` is 1 unless given",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.rules.reduce_on_plateau = parse_reduce_on_plateau(text);
@@ -296,9 +302,9 @@ std::vector<TrainFlag> practice_flags() {
        .decides_updates = true,
        .in_comparison = {InComparison::kRefused, kToTheEnd}},
       {.name = "--keep-best",
-       .help = "write a checkpoint at each evaluation, and always keep the best one. The best one "
-               "is chosen by the metric of --early-stop or --stop-at, else by accuracy (mean IoU "
-               "for label maps, mae for targets that are numbers)",
+       .help = "write a checkpoint at each evaluation, and never remove the best one. The metric "
+               "that decides is taken from --early-stop, else from --stop-at; else it is accuracy "
+               "(mean IoU for label maps, mean absolute error for targets that are numbers)",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.rules.keeps_best; },
        .needs = {kEvaluates, kEvaluatesWhenDue, kCheckpointDir},
        .in_comparison = {InComparison::kRefused, kToTheEnd}},

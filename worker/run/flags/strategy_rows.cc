@@ -108,7 +108,8 @@ std::vector<TrainFlag> strategy_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.precision); },
        .in_comparison = {InComparison::kNeutral}},  // f32; others require --devices cuda
       {.name = "--replicas",
-       .help = "copies of the network in this process, which share the CPUs of the process",
+       .help = "number of copies of the network in this process; the copies share the CPUs of the "
+               "process",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.replicas; },
        .rules = {.default_text = "1; with mirrored or central-storage on GPUs, one per GPU",
                  .least = 1,
@@ -116,9 +117,9 @@ std::vector<TrainFlag> strategy_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = kWorkers},
       {.name = "--stages",
-       .help = "number of stages, parts of about equal work, that --strategy pipeline cuts the "
-               "network into. Each stage has its own CPUs; add --accumulate N, so that N "
-               "micro-batches keep the stages busy",
+       .help = "number of stages into which --strategy pipeline cuts the network; all stages have "
+               "about equal work. Each stage runs on its own CPUs. Only several micro-batches "
+               "(--accumulate) keep all stages busy",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.stages; },
        .rules = {.default_text = "2; in a job of several tasks, one stage per task",
                  .least = 1,
@@ -127,11 +128,11 @@ std::vector<TrainFlag> strategy_flags() {
        .in_comparison = {InComparison::kSetByCompare,
                          "the workers of a pipeline are its stages: give --workers before the --"}},
       {.name = "--cut",
-       .help = "nodes after which --strategy pipeline cuts the network; `syncopate network` marks "
-               "the possible nodes",
+       .help = "nodes of the network after which --strategy pipeline cuts it; `syncopate network` "
+               "marks the nodes where a cut is possible",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.cut; },
        .rules = {.value = "NODE,...",
-                 .default_text = "nodes that give stages of equal work",
+                 .default_text = "nodes that give stages of about equal work",
                  .separator = ','},
        .needs = {kStages}},
       {.name = "--share-devices",
@@ -140,11 +141,11 @@ std::vector<TrainFlag> strategy_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--threads",
-       .help = "compute threads per replica; two runs give the same bits only with the same number "
-               "of threads",
+       .help = "number of compute threads per replica; the results of two runs are bit-identical "
+               "only if this number is the same",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.lanes; },
-       .rules = {.default_text =
-                     "the number of CPUs, at most the CPU quota, divided among the replicas",
+       .rules = {.default_text = "the number of CPUs or the CPU quota, whichever is smaller, "
+                                 "divided by the number of replicas",
                  .least = 1,
                  .most = kMostThreads},
        .is_unset_at_zero = true,
@@ -164,8 +165,8 @@ std::vector<TrainFlag> strategy_flags() {
             "--clock real",
             sums_otherwise}},
       {.name = "--transport",
-       .help = "transport of the ring all-reduce and of parameter servers (auto: shared memory on "
-               "one host, else tcp)",
+       .help = "transport of the ring all-reduce and of parameter servers (shm: shared memory; "
+               "auto: shm if the tasks run on one host, else tcp)",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.transport); },
        .needs = {{[](const TrainOptions& o) {
                     return has_links(o) || o.strategy.transport == Transport::kAuto;
@@ -173,7 +174,7 @@ std::vector<TrainFlag> strategy_flags() {
                   ""}},
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--bucket-mb",
-       .help = "size in MiB of a bucket, a slice of the gradients that is sent as a whole",
+       .help = "size of a bucket in MiB; the gradients are sent in buckets",
        .field = [](TrainOptions& o) -> FlagTarget {
          return ScaledTarget{&o.strategy.bucket_bytes, std::int64_t{1} << 20};
        },
@@ -194,8 +195,8 @@ std::vector<TrainFlag> strategy_flags() {
             "compare with --clock real",
             shares_statistics}},
       {.name = "--deterministic",
-       .help =
-           "make repeated runs on GPUs give the same bits, as synchronous runs on CPUs always do",
+       .help = "make the results of repeated runs on GPUs bit-identical. Synchronous runs on CPUs "
+               "always give bit-identical results",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.deterministic; },
        .agreement = TrainFlag::Agreement::kNone,
        .needs = {{[](const TrainOptions& o) { return is_synchronous(o.strategy.consistency); },
@@ -213,15 +214,16 @@ std::vector<TrainFlag> cluster_flags() {
       place("--nonce", kWorkers),
       place("--role", kWorkers),
       {.name = "--rendezvous-timeout",
-       .help = "time to wait for the other tasks at the start",
+       .help = "longest time that this task waits at the start until all tasks have connected",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.rendezvous_timeout; },
-       .rules = timeout("120; under launch 60; on GPUs with servers 300"),
+       .rules =
+           timeout("300 for jobs with servers on GPUs; else 60 under `syncopate launch`, else 120"),
        .is_unset_at_zero = true,
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
       {.name = "--peer-timeout",
-       .help = "time from the death of a task to the end of the job; up to three times as long "
-               "while tasks start on other machines",
+       .help = "longest time from the death of a task until the job ends; up to three times as "
+               "long while tasks are starting on other machines",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.peer_timeout; },
        .rules = timeout("15; 5 if all tasks are on one machine"),
        .is_unset_at_zero = true,
@@ -233,8 +235,9 @@ std::vector<TrainFlag> cluster_flags() {
 std::vector<TrainFlag> consistency_flags() {
   return {
       {.name = "--consistency",
-       .help = "rule by which workers wait for each other (async: they never wait; ssp: the "
-               "fastest waits at --max-staleness; sync: all wait for every update)",
+       .help = "rule by which workers wait for each other (async: workers never wait; ssp: a "
+               "worker waits while it is more than --max-staleness steps ahead of the slowest; "
+               "sync: each update waits for all workers)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.consistency);
        },
@@ -243,7 +246,8 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = kVariants},
       {.name = "--max-staleness",
-       .help = "steps that the fastest worker may be ahead of the slowest, with --consistency ssp",
+       .help = "number of steps that the fastest worker may be ahead of the slowest; only with "
+               "--consistency ssp",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.max_staleness; },
        .rules = {.least = 0, .most = kMostStaleness},
        .needs = {kShared,
@@ -252,7 +256,8 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = kVariants},
       {.name = "--backup-workers",
-       .help = "number of slowest gradients that each step drops, with --consistency sync",
+       .help = "number of gradients, the slowest ones, that each step drops; only with "
+               "--consistency sync",
        .field = [](TrainOptions& o) -> FlagTarget {
          return &o.strategy.consistency.backup_workers;
        },
@@ -264,9 +269,9 @@ std::vector<TrainFlag> consistency_flags() {
        .in_comparison =
            of_variants("give it in --strategies, as in parameter-server:sync+backup:1")},
       {.name = "--staleness-rule",
-       .help = "correction of stale gradients, with --consistency async and ssp (inverse: learning "
-               "rate divided by staleness; dc: delay compensation; dc-adaptive: delay compensation "
-               "of adaptive strength)",
+       .help = "correction of stale gradients; only with --consistency async or ssp (inverse: the "
+               "learning rate is divided by the staleness; dc: delay compensation; dc-adaptive: "
+               "delay compensation of adaptive strength)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.staleness_rule);
        },
@@ -275,9 +280,9 @@ std::vector<TrainFlag> consistency_flags() {
        .in_comparison =
            of_variants("give it in --strategies, as in parameter-server:async+inverse")},
       {.name = "--compress",
-       .help = "compression of the gradients that workers push, with error feedback: none | bf16 "
-               "(also rounds the values that workers compute with) | topk:FRACTION (sends only "
-               "this fraction of the elements, the largest ones)",
+       .help = "compression, with error feedback, of the gradients that workers push: none | bf16 "
+               "(also rounds the parameters that workers receive) | topk:FRACTION (sends only this "
+               "fraction of the elements, the largest ones)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.parameter_server.compression = ps::parse_compression(text, "--compress");
@@ -291,15 +296,15 @@ std::vector<TrainFlag> consistency_flags() {
        .needs = {kServerStrategy},
        .decides_updates = true},
       {.name = "--partition",
-       .help = "partition of variables over servers, as by TensorFlow's partitioners: fixed:N | "
-               "min-size:BYTES | max-size:BYTES",
+       .help = "rule that splits variables into parts for the servers, as TensorFlow's "
+               "partitioners do: fixed:N | min-size:BYTES | max-size:BYTES",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            if (text.empty()) return;
            o.strategy.parameter_server.partition = ps::parse_partition(text, "--partition");
          };
        },
-       .rules = {.value = "RULE", .default_text = "large variables are split"},
+       .rules = {.value = "RULE", .default_text = "only large variables are split"},
        .text =
            [](const TrainOptions& o) {
              return FlagText(to_text(o.strategy.parameter_server.partition));
