@@ -211,9 +211,9 @@ TEST(HelpText, ShowsGroupsValuesChoicesAndDefaults) {
       "  --quiet                         no output\n"
       "  --nodes NODE,...                nodes\n"
       "  --pair A=B                      pair of things (default: none); may be repeated\n"
-      "  --config FILE                   file of flags; each line is NAME = VALUE, NAME without "
-      "dashes\n"
-      "                                  (default: none)\n");
+      "  --config FILE                   file with flags; each line is NAME = VALUE, where NAME is "
+      "a flag\n"
+      "                                  without its leading dashes (default: none)\n");
 }
 
 TEST(HelpText, WrapsAtBlanks) {

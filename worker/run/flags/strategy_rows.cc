@@ -118,8 +118,8 @@ std::vector<TrainFlag> strategy_flags() {
        .in_comparison = kWorkers},
       {.name = "--stages",
        .help = "number of stages into which --strategy pipeline cuts the network; all stages have "
-               "about equal work. Each stage runs on its own CPUs. Only several micro-batches "
-               "(--accumulate) keep all stages busy",
+               "about equal work. Each stage runs on its own CPUs. To keep all stages busy, "
+               "divide the batch into micro-batches by --accumulate",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.stages; },
        .rules = {.default_text = "2; in a job of several tasks, one stage per task",
                  .least = 1,
