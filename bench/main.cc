@@ -50,8 +50,9 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_all_reduce},
     CommandRow{
         "ps",
-        "Measures the time that a worker takes to push gradients to parameter servers of syncopate "
-        "and to pull values; for comparison, the time of equal messages over plain ZeroMQ.",
+        "Measures the time that a worker takes to push gradients to syncopate's parameter servers "
+        "and to pull values. For comparison, it measures messages of the same size over plain "
+        "ZeroMQ.",
         syncopate::bench::declare_ps},
     CommandRow{"scaling",
                "Measures the training speed of one replica that uses all threads, and of several "

@@ -192,19 +192,20 @@ void CompareFlags::declare_variants() {
              {.value = "FILE",
               .default_text = "the one that was built or installed with syncopate-bench"});
   flags_.begin_group("Checkpoints and output");
-  flags_.add(
-      "--report", &options_.report,
-      "folder for comparison.json and for the report with its plots. If the folder already "
-      "contains the comparison, its missing runs are trained; more seeds or variants can be added",
-      {.value = "DIR",
-       .default_text = "the first of the folders comparison, comparison-2, ... that does "
-                       "not exist yet or contains the same comparison, interrupted"});
+  flags_.add("--report", &options_.report,
+             "folder for comparison.json and for the report with its plots. If the folder already "
+             "contains the comparison, only its missing runs are trained. A repeated command may "
+             "name more seeds or variants",
+             {.value = "DIR",
+              .default_text = "the first of the folders comparison, comparison-2, ... that does "
+                              "not exist yet or contains an interrupted run of this comparison"});
   flags_.add(
       "--replace", &options_.replace,
       "if the folder of --report contains another comparison, remove its runs and pages first",
       {.needs = "--report"});
   flags_.add("--explain", &options_.explains,
-             "print all claims, warnings and conditions of the report before its answer");
+             "before the recommendation, print the results, tests, warnings and conditions of the "
+             "comparison");
   flags_.add("--no-progress", &hides_progress_, "print notes and results, but no progress line");
 }
 
@@ -229,7 +230,7 @@ void CompareFlags::declare_training() {
              "number of updates of every variant, with --budget updates",
              {.default_text = "none", .least = 1});
   flags_.add("--seconds", &options_.seconds,
-             "training time of every variant, with --budget seconds",
+             "training time of every variant; only for --budget seconds",
              {.unit = "seconds", .default_text = "none", .above = 0.0});
   flags_.add(
       "--seeds", &seeds_,
@@ -248,16 +249,18 @@ void CompareFlags::declare_training() {
       "one, otherwise on the test split",
       {.default_text =
            "98 % of the best accuracy of the first variant with one worker, or of the first "
-           "variant if none has one worker; with --preset and its own data set, 0.95 or 0.85",
+           "variant if none has one worker; with --preset and its own network and data set: 0.95, "
+           "or 0.85 for dc-asgd and large-batch",
        .least = 0.0,
        .most = 1.0});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
       "If an update of a variant uses more samples than one worker's batch, the learning rate of\n"
-      "the variant is increased: in proportion to the samples with sgd and momentum, and to their\n"
-      "square root with adam and adamw. During a warm-up (the first 20 updates, or the first half\n"
-      "of a run of fewer than 40 updates), the learning rate rises to this value.\n"
+      "the variant is multiplied: with sgd and momentum, by (samples per update / samples per\n"
+      "batch); with adam and adamw, by the square root of this quotient. During a warm-up (the\n"
+      "first 20 updates, or the first half of a run of fewer than 40 updates), the learning rate\n"
+      "rises to the multiplied value.\n"
       "`-- --learning-rate-scale none` trains all variants with the given learning rate;\n"
       "`-- --warmup-epochs 0` leaves out the warm-up.");
 }
@@ -265,27 +268,29 @@ void CompareFlags::declare_training() {
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
   flags_.add("--service-time", &cluster_.service_time,
-             "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-             "lognormal:MS[:SIGMA]. With --clock real, a worker computes the step and also sleeps "
-             "for the delay (pipeline does not support this). With --clock virtual, the delay is "
-             "the whole compute time of a step",
+             "delay of a step, with a mean of MS milliseconds: constant:MS | exponential:MS | "
+             "lognormal:MS[:SIGMA] (SIGMA: standard deviation of the logarithm, by default 0.5). "
+             "With --clock real, a worker computes the step and also sleeps for the delay "
+             "(pipeline does not support this). With --clock virtual, the delay is the whole "
+             "compute time of a step",
              {.value = "DELAY", .default_text = "none; constant:1 with --clock virtual"});
   flags_.add("--slow", &cluster_.slow,
              "multiply the compute delay (--service-time) of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
   flags_.add("--slow-worker", &slow_worker_,
-             "slowdown factor of the worker with the highest number, such as 4x; equivalent to "
-             "--slow with the number of this worker",
+             "slowdown factor, such as 4x, of the worker with the highest index; equivalent to "
+             "--slow with this index",
              {.value = "FACTORx"});
   flags_.add("--pause", &cluster_.pauses,
              "pause worker W once. `at` is the time after the first step of the worker, `for` is "
              "the duration of the pause",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
-  flags_.add("--kill", &cluster_.kills,
-             "kill worker W with SIGKILL, such as worker=1,at=5s,restart=2s. `at` is the time "
-             "after the first step of the worker, `restart` is the time from the kill to the "
-             "restart. Without restart=TIME, the worker is not restarted",
-             {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
+  flags_.add(
+      "--kill", &cluster_.kills,
+      "kill worker W with SIGKILL; example: worker=1,at=5s,restart=2s. `at` is the time from "
+      "the start of training to the kill, `restart` the time from the kill to the restart. "
+      "Without restart=TIME, the worker is not restarted",
+      {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
   flags_.add("--join", &cluster_.joins,
              "start worker W later; `at` is the time after the start of the servers and of the "
              "other workers. Only for parameter-server under async or ssp",
@@ -296,7 +301,7 @@ void CompareFlags::declare_faults() {
       "use TCP. Strategies that run in one process have no links, so no delay applies to them",
       {.value = "TIME", .default_text = "none"});
   flags_.add("--link-rate", &cluster_.link_rate,
-             "highest data rate of each task's link in each direction, such as 1gbit",
+             "limit that is imposed on each task's data rate, in each direction, such as 1gbit",
              {.value = "RATE", .default_text = "unlimited"});
 }
 
@@ -449,7 +454,8 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   const auto explains = std::make_shared<bool>(false);
   flags.add("--explain", explains.get(),
-            "print all claims, warnings and conditions of the report before its answer");
+            "before the recommendation, print the results, tests, warnings and conditions of the "
+            "comparison");
   flags.add("DIR", dir.get(), "folder that `syncopate-bench compare --report` wrote",
             {.required = true});
   return [dir, explains] {

@@ -107,8 +107,8 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             "number of compute threads that train the network of --model",
             {.least = 1, .most = kMostCount});
   flags.add("--rounds", &options->rounds,
-            "number of rounds; each round measures the input pipeline of syncopate, then the "
-            "network of --model or the input pipelines of --peer-python",
+            "number of rounds; each round measures the input pipeline of syncopate, and then the "
+            "training speed of --model or, with --peer-python, the other input pipelines",
             {.least = 1, .most = kMostCount});
   flags.add("--cache-dir", &options->data.cache_dir,
             "folder where generated samples (digits, shapes) and decoded pictures are kept for "

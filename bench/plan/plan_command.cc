@@ -64,8 +64,9 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
             {.value = "worker=W,factor=F", .repeats = true});
   flags.add(
       "--slow-worker", &words.slow_worker,
-      "slowdown factor of the worker with the highest number, such as 4x. Only the largest number "
-      "of --workers includes this worker. Equivalent to --slow with the number of this worker",
+      "slowdown factor, such as 4x, of the worker with the highest index. If --workers lists "
+      "several numbers, only jobs of the largest number have this worker. Equivalent to --slow "
+      "with this index",
       {.value = "FACTORx"});
 }
 
@@ -90,17 +91,19 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
              .default_text = "nodes that give stages of about equal work",
              .separator = ','});
   flags.begin_group("Time to a target");
-  flags.add("--time-to-target", &options.time_to_target,
-            "also train each strategy with each number of --workers up to " +
-                std::to_string(kMostTrainedWorkers) +
-                " under the virtual clock, which computes every gradient, and report the training "
-                "time until --target-accuracy is reached");
+  flags.add(
+      "--time-to-target", &options.time_to_target,
+      "also train each strategy under the virtual clock, with each number in --workers that is "
+      "at most " +
+          std::to_string(kMostTrainedWorkers) +
+          ", and report the simulated training time until --target-accuracy is reached. This "
+          "training computes every gradient");
   flags.add("--target-accuracy", &options.target_accuracy,
             "target accuracy from 0 to 1, measured on the validation split if the data set has "
             "one, otherwise on the test split",
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
   flags.add("--epochs", &options.epochs,
-            "number of passes over the training data, with --time-to-target",
+            "number of passes over the training data; only for --time-to-target",
             {.least = 1, .needs = "--time-to-target"});
   flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train",
                   shared_rest_flags(SharedBy::kPlan));

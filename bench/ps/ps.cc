@@ -119,10 +119,10 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
             "size in bytes of the variables into which syncopate divides the model",
             {.value = "SIZE", .default_text = "the model is one variable"});
   flags.add("--workers", &options->workers,
-            "number of workers of syncopate; the program of --peers has one worker",
+            "number of syncopate's workers; the program that --peers names always has one worker",
             {.least = 1, .most = kMostTasks});
   flags.add("--servers", &options->servers,
-            "number of servers of syncopate; the program of --peers has one server",
+            "number of syncopate's servers; the program that --peers names always has one server",
             {.least = 1, .most = kMostTasks});
   flags.add("--transport", &options->transports,
             "transports of syncopate to measure (shm: shared memory; tcp: TCP sockets)",
@@ -131,7 +131,7 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
             "optimizers to measure (on the servers of syncopate)",
             {.choices = {"sgd", "adam"}, .separator = ','});
   flags.add("--compress", &options->compressions,
-            "compressions to measure (of the gradients that workers of syncopate push)",
+            "ways to compress the gradients that syncopate's workers push; each way is measured",
             {.choices = {"none", "bf16"}, .separator = ','});
   flags.add("--consistency", &options->consistency, "consistency rule of the servers of syncopate",
             {.choices = {"async", "sync"}});

@@ -192,13 +192,14 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
   flags.add("--quick", &options->quick,
             "run at most 3 short rounds, only to check that the benchmark works");
   const auto words = std::make_shared<std::vector<std::string>>();
-  flags.add("--grid", words.get(),
-            "measure every combination of a given number of threads per replica and a given number "
-            "of replicas. Speeds are relative to the combination with the fewest threads and "
-            "replicas. A combination may use more threads than there are CPUs",
-            {.value = "threads=N,... replicas=N,...",
-             .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
-             .several_words = true});
+  flags.add(
+      "--grid", words.get(),
+      "measure every combination of the listed numbers of threads per replica with the listed "
+      "numbers of replicas. Speeds are relative to the combination with the fewest threads and "
+      "replicas. A combination may use more threads than there are CPUs",
+      {.value = "threads=N,... replicas=N,...",
+       .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
+       .several_words = true});
   flags.add("--report", &options->report,
             "folder for the page scaling.html, with the table and plots of --grid",
             {.value = "DIR", .default_text = "none", .needs = "--grid"});

@@ -90,7 +90,7 @@ std::vector<TrainFlag> strategy_flags() {
        .in_comparison = of_variants("name it in --strategies")},
       {.name = "--devices",
        .help = "devices of the replicas: cpu | cuda (all GPUs of this task) | cuda:0,cuda:1 (these "
-               "GPUs, divided among the replicas)",
+               "GPUs; the replicas use them in turn)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { read_devices(text, o); };
        },
