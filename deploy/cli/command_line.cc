@@ -158,8 +158,8 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add("--json", &options.json,
             "print one JSON object per sample in place of text. The object contains the "
-            "probabilities of all classes, the predicted numbers if the targets are numbers, or "
-            "each class's share of the pixels for label maps");
+            "probabilities of all classes; for targets that are numbers, the predicted numbers; "
+            "for label maps, each class's share of the pixels");
   flags.add("--maps", &options.maps_dir,
             "folder for the label maps: one PNG file per sample, in the size that the network "
             "computes, with one colour per class",
@@ -221,7 +221,8 @@ constexpr std::string_view kUsage =
     "  predict    prints the classes of pictures, arrays or tables: predict --checkpoint FILE "
     "INPUT...\n"
     "  export     writes the weights of a checkpoint for PyTorch: export --checkpoint FILE OUT\n"
-    "  convert    writes a network of an ONNX file as a network file: convert model.onnx net.json\n"
+    "  convert    writes the network in an ONNX file as a network file: convert model.onnx "
+    "net.json\n"
     "             net.safetensors; or a data set as TFRecord files: convert --to tfrecord DATA "
     "DIR\n"
     "  cluster    prints this task's rank and cluster, as flags or environment variables give "

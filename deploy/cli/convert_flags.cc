@@ -10,22 +10,23 @@ constexpr const char* kConvertHelp =
     "ONNX operators of opsets 13 to 25 that can be converted, and their conditions:\n"
     "  Conv, ConvTranspose    the same stride in both directions, no dilation; ConvTranspose\n"
     "                         without groups\n"
-    "  Pad                    with zeros, in front of Conv, AveragePool, or Relu and MaxPool\n"
-    "  BatchNormalization     of a map, with a weight and a bias\n"
+    "  Pad                    with zeros, directly before Conv or AveragePool, or between an\n"
+    "                         activation such as Relu and a MaxPool\n"
+    "  BatchNormalization     of a feature map, with a weight and a bias\n"
     "  LayerNormalization     over the channels, if they are the last axis, with a weight and a "
     "bias\n"
-    "  Gemm, MatMul and Add   become a dense layer, if the weight is constant\n"
+    "  Gemm, MatMul           with a constant weight: become a dense layer; an Add after MatMul\n"
+    "                         becomes the bias of this layer\n"
     "  MatMul                 of two computed values\n"
     "  MaxPool, AveragePool   a square window and equal pads; AveragePool counts the pads in the "
     "mean\n"
     "  GlobalAveragePool, ReduceMean\n"
-    "  Resize                 by a whole number, linear with half_pixel or by repeating pixels; "
-    "also\n"
-    "                         Tile, where Keras uses it to repeat rows and columns\n"
+    "  Resize                 enlarging by a whole number, linear with half_pixel or repeating\n"
+    "                         pixels; also Tile, where Keras uses it to repeat rows and columns\n"
     "  Relu, LeakyRelu, Clip, Sigmoid, HardSigmoid, Tanh, Gelu (with Erf), HardSwish, Swish,\n"
     "  x * Sigmoid(x)\n"
-    "  Add, Sub, Mul          of values of equal shapes; Mul also of a map and one factor per "
-    "channel\n"
+    "  Add, Sub, Mul          of values of equal shapes; Mul also of a feature map and one factor\n"
+    "                         per channel\n"
     "  Add, Sub, Mul, Div     with a number that is not trained\n"
     "  Concat                 of values of equal size, over the channels\n"
     "  Flatten, Reshape, Squeeze, Transpose    of up to three axes besides N, which stays first\n"
@@ -82,8 +83,8 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
             {.value = "DIR"});
   TrainOptions run;
   flags.add("--skip-bad-records", &run.image.skip_bad_records,
-            "largest number of damaged pictures that are left out of each split. With N > 0, every "
-            "picture is decoded to find the damaged ones",
+            "largest number of damaged pictures in each split: they are left out, and one more is "
+            "an error. With N > 0, every picture is decoded to find the damaged ones",
             {.least = 0.0, .most = 1e9});
   add_flags_of_train(flags, run, {"--image-feature", "--label-feature", "--raw-shape"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};

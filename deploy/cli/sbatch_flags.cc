@@ -258,6 +258,9 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
   }
 }
 
+// The default of flags that the script sets.
+constexpr std::string_view kOfScript = "the value in the job script that --print shows";
+
 void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::string>& others) {
   const auto count = [](double most, std::string default_text) {
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
@@ -272,21 +275,21 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   flags.begin_group("Size of the job");
   flags.add("--nodes", &options.nodes,
             "number of nodes; in a job with servers, only the nodes of the workers are counted",
-            count(kMostNodes, "as in the script"));
+            count(kMostNodes, std::string(kOfScript)));
   flags.add("--tasks-per-node", &options.tasks_per_node, "number of processes on each node",
-            count(kMostJobTasks, "as in the script; on GPUs, enough for all GPUs of a node"));
-  flags.add(
-      "--cpus-per-task", &options.cpus_per_task, "number of CPUs for each process",
-      count(kMostJobTasks,
-            "as in the script, or as many as the flags --replicas and --threads of train need; on "
-            "GPUs, the process gets the same share of the node's CPUs as of its GPUs"));
+            count(kMostJobTasks,
+                  std::string(kOfScript) + "; on GPUs, as many as use all GPUs of a node"));
+  flags.add("--cpus-per-task", &options.cpus_per_task, "number of CPUs for each process",
+            count(kMostJobTasks,
+                  "as many as the flags --replicas and --threads of train need, at least 2; on "
+                  "GPUs, a process that uses 1/k of a node's GPUs gets 1/k of the node's CPUs"));
   flags.add("--servers", &options.servers, "number of parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "number of nodes for the servers",
             count(kMostNodes, ""));
   flags.add("--time", &options.time,
             "time limit of the job in the format of sbatch, such as 2:00:00",
-            {.value = "TIME", .default_text = "as in the script"});
+            {.value = "TIME", .default_text = std::string(kOfScript)});
   for (const ResourceFlag& row : kResources) {
     flags.add(fmt::format("--{}", row.name),
               [&options, &row](const std::string& text) {
@@ -322,7 +325,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             "further option that is passed to Slurm's sbatch, such as mail-type=END",
             {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",
-            {.value = "NAME", .default_text = "as in the script"});
+            {.value = "NAME", .default_text = std::string(kOfScript)});
   flags.add("--container", &options.container, "Apptainer image that contains the program",
             {.value = "FILE", .default_text = "none"});
   flags.add("--container-flags", &options.container_flags,

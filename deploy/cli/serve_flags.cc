@@ -133,7 +133,8 @@ CommandOptions parse_serve(std::span<const std::string> arguments, const Environ
       "Under Slurm, start servers and workers by one srun in a heterogeneous job (#SBATCH "
       "hetjob):\n"
       "  srun syncopate serve : syncopate train --strategy parameter-server\n"
-      "In a job that is not heterogeneous, also give --servers M to each of the two commands.\n"
+      "In a job that is not heterogeneous, add --servers M to both `serve` and `train` in this "
+      "line.\n"
       "`syncopate serve` is not needed if `syncopate launch --servers M` starts the servers, or\n"
       "if TF_CONFIG lists the servers as tasks of the type ps.");
   add_serve_flags(flags, job, options, run);

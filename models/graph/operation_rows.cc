@@ -127,7 +127,7 @@ std::vector<OperationRow> make_rows() {
            .why_named = kHasParameters,
            .bytes = bytes_of_input,
            .help = "the first node: samples of --data, each a map [H, W, C] or a vector [F].\n"
-                   "shape, such as [28, 28, 1]: the only shape that samples may have (any)"},
+                   "shape, such as [28, 28, 1]: samples must have this shape (default: any)"},
           [](InputOp& op, NodeDraft& node) {
             return Fields{{"shape", ShapeField{&node.shape, kLargestSide}, true},
                           {"dtype", ChoiceField<DType>{&op.dtype, "dtype", kDTypes}, true},
@@ -150,8 +150,8 @@ std::vector<OperationRow> make_rows() {
            .bytes = weighted,
            .moved = {1, 1},
            .help = "channels, kernel 3 or [3, 3], stride 1, bias false, pad 0 or\n"
-                   "[TOP, LEFT, BOTTOM, RIGHT], smaller than the kernel; groups 1: with as\n"
-                   "many groups as input channels the convolution is depthwise"},
+                   "[TOP, LEFT, BOTTOM, RIGHT], each pad smaller than the kernel; groups 1:\n"
+                   "with as many groups as input channels the convolution is depthwise"},
           [](Conv2dOp& op, NodeDraft& node) {
             Fields fields = convolution_fields(op, node);
             // A convolution without groups has the same text as before there were groups.
@@ -203,7 +203,7 @@ std::vector<OperationRow> make_rows() {
            .why_named = "the elements that are dropped depend on it",
            .moved = {0, 4},
            .help = "rate 0.5: the probability that training sets an element to 0; the\n"
-                   "node's name, as a seed, decides which elements"},
+                   "node's name is part of the seed that selects these elements"},
           [](DropoutOp& op, NodeDraft& /*node*/) {
             return Fields{{"rate", below_one(op.rate)}};
           },
@@ -277,8 +277,8 @@ std::vector<OperationRow> make_rows() {
            .multiply_adds = weight_elements,
            .bytes = weighted,
            .moved = {1, 1},
-           .help = "features: a number, or \"classes\" in the output layer (for label maps\n"
-                   "that is a convolution with \"classes\" channels);\n"
+           .help = "features: a number, or \"classes\" in the output layer (for label maps,\n"
+                   "the output layer is a convolution with \"classes\" channels);\n"
                    "init he-uniform | glorot-uniform (default), bias true"},
           [](DenseOp& op, NodeDraft& node) {
             return Fields{
@@ -390,8 +390,8 @@ std::vector<OperationRow> make_rows() {
       row<ShortcutOp>(
           {.name = "shortcut",
            .moved = {0, 2},
-           .help = "channels, stride 2: takes every second pixel, and appends channels of\n"
-                   "zeros up to this number"},
+           .help = "channels, stride 2: takes one pixel of each stride x stride pixels, and\n"
+                   "appends channels of zeros until the map has `channels` channels"},
           [](ShortcutOp& op, NodeDraft& node) {
             return Fields{{"channels", ChannelsField{&node.channels, &node.classes_of}, true},
                           {"stride", WholeField{&op.stride}}};
@@ -400,8 +400,8 @@ std::vector<OperationRow> make_rows() {
             return build.shortcut(node.inputs[0], op.stride, node.channels);
           }),
       loss_row(LossKind::kSoftmaxCrossEntropy, "softmax-cross-entropy",
-               "the last node: the loss for classes, of [classes], or of [H, W, classes]\n"
-               "for label maps"),
+               "the last node: the loss for classes; its input has the shape [classes], or\n"
+               "[H, W, classes] for label maps"),
       loss_row(LossKind::kMeanSquaredError, "mean-squared-error",
                "the last node: the loss for targets that are numbers, as many as\n"
                "\"classes\""),

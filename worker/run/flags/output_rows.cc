@@ -62,7 +62,7 @@ std::vector<TrainFlag> evaluation_flags() {
   return {
       {.name = "--eval-every",
        .help = "number of epochs between two evaluations on the test split; training also ends "
-               "with an evaluation. 0: no evaluations",
+               "with an evaluation. 0: no evaluation at all, unless --eval-every-steps is given",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.eval_every_epochs; },
        .rules = {.least = 0},
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
@@ -102,9 +102,10 @@ std::vector<TrainFlag> evaluation_flags() {
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kSetByCompare, kEvaluations}},
       {.name = "--trace",
-       .help = "file for a trace of replicas and input threads over time, which ui.perfetto.dev "
-               "and chrome://tracing display. In a job of several tasks, each task adds its rank "
-               "to the file name, such as t.0.json. An existing FILE is renamed to FILE.old",
+       .help =
+           "file for a timeline of what each replica and each input thread does; open the file "
+           "in ui.perfetto.dev or chrome://tracing. In a job of several tasks, each task adds its "
+           "rank to the file name, such as t.0.json. An existing FILE is renamed to FILE.old",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.trace; },
        .rules = {.value = "FILE", .default_text = "none"},
        .agreement = TrainFlag::Agreement::kNone,
@@ -178,9 +179,10 @@ std::vector<TrainFlag> output_flags() {
        .in_comparison = {InComparison::kRefused,
                          "compare with the same --report continues by itself"}},
       {.name = "--init-from",
-       .help = "checkpoint or safetensors file with the initial weights; for a folder, its newest "
-               "checkpoint is used. Dense layers at the end of the network that are missing in "
-               "FILE or have another shape there are initialised at random, as --seed determines",
+       .help =
+           "checkpoint or safetensors file with the initial weights; for a folder, its newest "
+           "checkpoint is used. Dense layers at the end of the network are initialised at random, "
+           "as --seed determines, if FILE lacks their weights or has them in other shapes",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.init_from; },
        .rules = {.value = "FILE", .default_text = "none"},
        .compared = compared_weights},
@@ -221,8 +223,8 @@ std::vector<TrainFlag> fault_flags() {
                   "--service-time, which it multiplies"}},
        .in_comparison = kOfCompareAndPlan},
       {.name = "--pause",
-       .help = "pause worker W once: `at` is the time since the worker's first step, and `for` is "
-               "the length of the pause, such as worker=1,at=20s,for=5s",
+       .help = "pause worker W once. `at` is the time since the worker's first step; `for` is the "
+               "length of the pause. Example: worker=1,at=20s,for=5s",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time.pauses.push_back(parse_pause(text));
@@ -246,8 +248,9 @@ std::vector<TrainFlag> fault_flags() {
        .needs = {{has_links, ""}},
        .in_comparison = kOfCompareAndPlan},
       {.name = "--link-rate",
-       .help = "largest data rate of each task's network link, in each direction, such as 1gbit or "
-               "100mbit (bits per second), or 50mb (megabytes per second)",
+       .help = "limit that syncopate sets on the data rate of each task's network link, in each "
+               "direction, to imitate a slower network. Examples: 1gbit or 100mbit (bits per "
+               "second), 50mb (megabytes per second)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.strategy.link.bytes_per_second = parse_link_rate(text);

@@ -138,8 +138,8 @@ std::vector<TrainFlag> optimizer_flags() {
        .help = "learning rate schedule",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.schedule.kind); }},
       {.name = "--lr-milestones",
-       .help = "epochs after which the learning rate is multiplied by --lr-factor, such as 80,120. "
-               "--lr-schedule step requires this flag; other schedules refuse it",
+       .help = "epochs, such as 80,120, after each of which the learning rate is multiplied by "
+               "--lr-factor. --lr-schedule step requires this flag; other schedules refuse it",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) { o.schedule.milestones = parse_milestones(text); };
        },
@@ -154,8 +154,9 @@ std::vector<TrainFlag> optimizer_flags() {
        .needs = {kSteps}},
       {.name = "--warmup-epochs",
        .help = "length of the warm-up in epochs. In the warm-up, the learning rate rises linearly "
-               "from 1 % of its full value, or from --learning-rate if --learning-rate-scale is "
-               "linear or sqrt and raises it",
+               "to its full value. The rise starts at 1 % of the full value. If "
+               "--learning-rate-scale linear or sqrt makes the full value larger than "
+               "--learning-rate, the rise starts at --learning-rate instead",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.schedule.warmup_epochs; },
        .rules = {.least = 0.0}},
       {.name = "--learning-rate-scale",
@@ -179,16 +180,16 @@ std::vector<TrainFlag> schedule_flags() {
   std::vector<TrainFlag> flags = {
       {.name = "--epochs",
        .help = "number of passes over the training data. Samples at the end of a pass that do not "
-               "fill a batch are skipped. Synchronous replicas share one batch",
+               "fill a batch are skipped; for synchronous replicas, this batch is the global batch",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_epochs; },
        .rules = {.least = 1, .most = kMostEpochs},
        .needs = {{[](const TrainOptions& o) { return !o.loop.total_steps; }, ""}},
        .sets_length = true,
        .in_comparison = kOfCompareAndPlan},
       {.name = "--steps",
-       .help = "number of updates after which training ends; not together with --epochs",
+       .help = "number of updates after which training ends; cannot be combined with --epochs",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.loop.total_steps; },
-       .rules = {.default_text = "the updates of --epochs",
+       .rules = {.default_text = "as many updates as the default of --epochs takes",
                  .least = 1,
                  .most = kMostSteps,
                  .excludes = {"--epochs"}},
@@ -237,9 +238,10 @@ std::vector<TrainFlag> practice_flags() {
        .rules = {.least = 0.0, .most = kMostSmoothing, .example = "0.1"},
        .decides_updates = true},
       {.name = "--accumulate",
-       .help = "number of micro-batches per replica in each step; the update uses the sum of their "
-               "gradients. Each replica computes N times --batch-size-per-replica samples in a "
-               "step. If --batch-size is given, it stays the size of the whole step",
+       .help =
+           "number of micro-batches per replica in each step; the update uses the sum of their "
+           "gradients. Each replica computes N times --batch-size-per-replica samples in a "
+           "step. --batch-size is still the number of samples of all replicas together in a step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.micro_batches; },
        .rules = {.least = 1, .most = kMostMicroBatches},
        .decides_updates = true,

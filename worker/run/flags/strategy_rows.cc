@@ -119,7 +119,7 @@ std::vector<TrainFlag> strategy_flags() {
       {.name = "--stages",
        .help = "number of stages into which --strategy pipeline cuts the network; all stages have "
                "about equal work. Each stage runs on its own CPUs. To keep all stages busy, "
-               "divide the batch into micro-batches by --accumulate",
+               "set --accumulate, so that each step has several micro-batches",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.stages; },
        .rules = {.default_text = "2; in a job of several tasks, one stage per task",
                  .least = 1,
@@ -216,8 +216,8 @@ std::vector<TrainFlag> cluster_flags() {
       {.name = "--rendezvous-timeout",
        .help = "longest time that this task waits at the start until all tasks have connected",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.rendezvous_timeout; },
-       .rules =
-           timeout("300 for jobs with servers on GPUs; else 60 under `syncopate launch`, else 120"),
+       .rules = timeout("300 if the job has servers and trains on GPUs; otherwise 60 under "
+                        "`syncopate launch`, and 120 in other jobs"),
        .is_unset_at_zero = true,
        .agreement = TrainFlag::Agreement::kNone,
        .in_comparison = {InComparison::kNeutral}},
@@ -270,8 +270,8 @@ std::vector<TrainFlag> consistency_flags() {
            of_variants("give it in --strategies, as in parameter-server:sync+backup:1")},
       {.name = "--staleness-rule",
        .help = "correction of stale gradients; only with --consistency async or ssp (inverse: the "
-               "learning rate is divided by the staleness; dc: delay compensation; dc-adaptive: "
-               "delay compensation of adaptive strength)",
+               "learning rate is divided by the staleness if the staleness is above 1; dc: delay "
+               "compensation; dc-adaptive: delay compensation of adaptive strength)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.staleness_rule);
        },
