@@ -227,7 +227,7 @@ void CompareFlags::declare_training() {
              "samples that are too few for an update are skipped",
              {.default_text = "2", .least = 1});
   flags_.add("--updates", &options_.updates,
-             "number of updates of every variant, with --budget updates",
+             "number of updates that each variant makes; only for `--budget updates`",
              {.default_text = "none", .least = 1});
   flags_.add("--seconds", &options_.seconds,
              "training time of every variant; only for --budget seconds",
