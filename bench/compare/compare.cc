@@ -3,18 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <exception>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <ostream>
 #include <stdexcept>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "bench/compare/chance.h"
@@ -22,13 +14,11 @@
 #include "bench/compare/comparison_parts.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/printed_report.h"
-#include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/run_files.h"
-#include "bench/compare/run_plan.h"
+#include "bench/compare/run_trainer.h"
 #include "bench/compare/virtual_run.h"
-#include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "bench/plots/text.h"
 #include "bench/virtual_clock/replay.h"
@@ -36,65 +26,12 @@
 #include "worker/input/dataset.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
-#include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 
 namespace syncopate::bench {
 namespace {
 
 constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
-// The interval between checks of signals and progress.
-constexpr std::chrono::milliseconds kTick(100);
-// How long the load of the machine is measured before runs are repeated.
-constexpr std::chrono::seconds kLookForQuiet(1);
-
-// Returns such as "others took 41 % of the CPUs".
-std::string others_text(double share) {
-  return fmt::format("others took {:.0f} % of the CPUs", 100.0 * share);
-}
-
-// Describes a result, such as "test accuracy 98.12%, 12.3 s, 41203 samples/s".
-std::string result_text(const RunResult& result) {
-  std::string text = fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
-                                 100.0 * result.summary.test.metric.value, result.summary.seconds,
-                                 result.summary.samples_per_second);
-  if (result.is_disturbed()) {
-    text += fmt::format(" (busy machine: {})", others_text(*result.others_cpu_share));
-  }
-  return text;
-}
-
-std::string seed_text(const RunSpec& run) {
-  return fmt::format("{}{}{}, seed {}", run.cluster, run.cluster.empty() ? "" : ": ",
-                     run.variant.label, run.seed);
-}
-
-// Collects the progress of the runs under the virtual clock. Thread-safe.
-class VirtualProgress {
- public:
-  void set(const RunSpec& run, double fraction) {
-    const std::lock_guard lock(mutex_);
-    fractions_[&run] = fraction;
-  }
-  void erase(const RunSpec& run) {
-    const std::lock_guard lock(mutex_);
-    fractions_.erase(&run);
-  }
-  // Returns the progress as text: "mirrored, seed 2: 45 %; one-device, seed 2: 12 %".
-  std::string text() {
-    const std::lock_guard lock(mutex_);
-    std::string text;
-    for (const auto& [run, fraction] : fractions_) {
-      text += fmt::format("{}{}: {:.0f} %", text.empty() ? "" : "; ", seed_text(*run),
-                          std::floor(100.0 * fraction));
-    }
-    return text;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<const RunSpec*, double> fractions_;  // the trained fraction of each run in training
-};
 
 // Opens the data. Throws UsageError if the targets have no accuracies to compare.
 DataSplits open_classes(const CompareOptions& options) {
@@ -102,21 +39,6 @@ DataSplits open_classes(const CompareOptions& options) {
   require_classes("compare", options.data, data);
   return data;
 }
-
-// Returns one note per kill that was due after the end of the run, at `seconds`.
-std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& kills) {
-  std::vector<std::string> notes;
-  for (const Kill& kill : kills) {
-    if (kill.at_seconds >= seconds) notes.push_back(never_took_place(kill));
-  }
-  return notes;
-}
-
-// A run that is still to be trained.
-struct MissingRun {
-  const ComparisonPart* part;
-  const RunSpec* run;
-};
 
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
@@ -141,7 +63,7 @@ class Comparer {
 
   const std::filesystem::path& folder() const noexcept { return folder_; }
   // Returns how long a run took, where several train at once on average; 0 if none was trained.
-  double run_wall_seconds() const { return done_ == 0 ? 0.0 : seconds_since(began_) / done_; }
+  double run_wall_seconds() const noexcept { return run_wall_seconds_; }
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
@@ -182,9 +104,14 @@ class Comparer {
     if (failed > 0) {
       display_->note(count_text(failed, "run") + " failed before and will be tried again");
     }
-    const bool ended = options_.clock == Clock::kVirtual
-                           ? run_virtual_ones()
-                           : run_real_ones() && repeat_disturbed_ones();
+    const RunTrainer trainer{data_, signals_, *display_, /*notes_failures_only=*/is_map()};
+    const auto began = SteadyClock::now();
+    const bool ended =
+        trainer.train(missing_, num_runs()) &&
+        (options_.clock == Clock::kVirtual || trainer.repeat_disturbed(parts_.front(), folder_));
+    if (!missing_.empty()) {
+      run_wall_seconds_ = seconds_since(began) / static_cast<double>(missing_.size());
+    }
     display_->finish();
     return ended;
   }
@@ -193,191 +120,6 @@ class Comparer {
   bool is_map() const noexcept { return !options_.clusters.empty(); }
   int num_runs() const noexcept {
     return static_cast<int>(parts_.size() * parts_.front().runs.size());
-  }
-  // Real runs are on one cluster, this machine.
-  const RunFiles& files() const noexcept { return *parts_.front().files; }
-
-  bool run_real_ones() {
-    for (const MissingRun& missing : missing_) {
-      const RealRunOutcome outcome = run_one_really(*missing.run, number_text());
-      if (outcome.end == RunEnd::kStopped) return false;
-      finish(missing, ending_of(outcome));
-    }
-    return true;
-  }
-
-  RealRunOutcome run_one_really(const RunSpec& run, const std::string& number) {
-    return run_really(run,
-                      {.program = options_.program,
-                       .progress_name = fmt::format("[{}] {}", number, seed_text(run)),
-                       .metrics = files().lines(run),
-                       .log = files().log(run),
-                       .total_updates = updates_of(options_, run.variant, data_.train->size()),
-                       .max_seconds = options_.seconds,
-                       .kills = run.faults.kills,
-                       .joins = run.faults.joins,
-                       .checkpoints = files().checkpoints(run)},
-                      signals_, *display_);
-  }
-
-  static RunEnding ending_of(const RealRunOutcome& outcome) {
-    RunEnding ending{.notes = outcome.notes,
-                     .begin = outcome.begin,
-                     .others_cpu_share = outcome.others_cpu_share};
-    if (outcome.end == RunEnd::kFailed) ending.failure = outcome.reason;
-    return ending;
-  }
-
-  // Trains the runs again during which other processes took much of the CPUs, once each, and keeps
-  // the result of the quieter time. Does nothing if the machine is still busy: a comparison on a
-  // busy machine would take twice as long for no better result. Returns false if a signal stopped
-  // the training.
-  bool repeat_disturbed_ones() {
-    std::vector<std::pair<const RunSpec*, double>> disturbed;
-    for (const RunSpec& run : parts_.front().runs) {
-      if (!files().is_done(run)) continue;
-      const auto result = read_run(files().result(run));
-      if (result->is_disturbed()) disturbed.emplace_back(&run, *result->others_cpu_share);
-    }
-    if (disturbed.empty()) return true;
-    const std::string count = count_text(static_cast<int>(disturbed.size()), "run");
-    const OthersMeter others;
-    std::this_thread::sleep_for(kLookForQuiet);
-    if (const double share = others.share(); share > kMostOthersCpuShare) {
-      display_->note(fmt::format(
-          "the machine was busy during {} and still is: {}; the same command with --report {} "
-          "trains them again when it is quiet",
-          count, others_text(share), folder_.string()));
-      return true;
-    }
-    display_->note(fmt::format("the machine was busy during {}; training again", count));
-    for (std::size_t i = 0; i < disturbed.size(); ++i) {
-      const auto& [run, share] = disturbed[i];
-      const std::string number = fmt::format("again {}/{}", i + 1, disturbed.size());
-      const RealRunOutcome outcome = run_one_really(*run, number);
-      if (outcome.end == RunEnd::kStopped) return false;
-      if (outcome.end == RunEnd::kFailed || *outcome.others_cpu_share >= share) {
-        files().discard(*run);
-        display_->note(fmt::format("[{}] {}: the earlier result stays", number, seed_text(*run)));
-        continue;
-      }
-      files().finish(*run, ending_of(outcome));
-      note_result({&parts_.front(), run}, number);
-    }
-    return true;
-  }
-
-  // Returns the missing runs in groups. One training serves all runs of a group, because the
-  // cluster changes only their times.
-  std::vector<std::vector<MissingRun>> trainings() const {
-    std::vector<std::vector<MissingRun>> all;
-    for (const MissingRun& missing : missing_) {
-      const RunSpec& run = *missing.run;
-      const auto is_same = [&](const std::vector<MissingRun>& training) {
-        const RunSpec& first = *training.front().run;
-        return first.variant.label == run.variant.label && first.seed == run.seed &&
-               first.has_equal_weights_in_clusters() && run.has_equal_weights_in_clusters();
-      };
-      const auto same = std::ranges::find_if(all, is_same);
-      if (same != all.end()) {
-        same->push_back(missing);
-      } else {
-        all.push_back({missing});
-      }
-    }
-    return all;
-  }
-
-  // Trains each run in one thread, so the number of threads has no effect on the results. The
-  // calling thread looks at the signals and shows the progress.
-  bool run_virtual_ones() {
-    const std::vector<std::vector<MissingRun>> trainings = this->trainings();
-    std::atomic<std::size_t> next{0};
-    std::atomic<int> working{options_.jobs};
-    std::atomic<bool> is_stopped{false};
-    std::exception_ptr error;  // of the first thread that cannot continue, such as for a full disk
-    const auto work = [&] {
-      try {
-        for (std::size_t at = next++; at < trainings.size() && !is_stopped; at = next++) {
-          const RunEnding ending = train_virtually(trainings[at], is_stopped);
-          virtual_progress_.erase(*trainings[at].front().run);
-          if (is_stopped) break;
-          for (const MissingRun& missing : trainings[at]) finish(missing, ending);
-        }
-      } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!error) error = std::current_exception();
-        is_stopped = true;
-      }
-      --working;
-    };
-    std::vector<std::jthread> threads;
-    for (int job = 0; job < options_.jobs; ++job) threads.emplace_back(work);
-    const auto began = SteadyClock::now();
-    while (working > 0) {
-      std::this_thread::sleep_for(kTick);
-      if (signals_.poll()) is_stopped = true;
-      const std::lock_guard lock(mutex_);
-      display_->update({.text = fmt::format("[{} done, {:.0f} s] {}", done_text(),
-                                            seconds_since(began), virtual_progress_.text())});
-    }
-    threads.clear();
-    if (error) std::rethrow_exception(error);
-    return !is_stopped;
-  }
-
-  RunEnding train_virtually(const std::vector<MissingRun>& training,
-                            const std::atomic<bool>& is_stopped) {
-    class Stopped {};
-    const RunSpec& run = *training.front().run;
-    try {
-      virtual_progress_.set(run, 0.0);
-      std::vector<std::unique_ptr<MetricsWriter>> writers;
-      for (const MissingRun& missing : training) {
-        writers.push_back(make_metrics_writer(missing.part->files->lines(*missing.run), false));
-      }
-      std::vector<OtherTimes> others;
-      for (std::size_t i = 1; i < training.size(); ++i) {
-        others.push_back({training[i].run->faults, *writers[i]});
-      }
-      const Summary summary =
-          run_virtually(run, data_, *writers.front(), others, [&](double fraction) {
-            virtual_progress_.set(run, fraction);
-            if (is_stopped) throw Stopped();
-          });
-      return {.notes = kills_after(summary.seconds, run.faults.kills)};
-    } catch (const Stopped&) {
-    } catch (const FileError&) {
-      throw;
-    } catch (const std::exception& error) {
-      return {.failure = error.what()};
-    }
-    return {};
-  }
-
-  // Returns "4/21": the number of the next run to finish, of all runs.
-  std::string number_text() const { return count_of_all(done_ + 1); }
-  std::string done_text() const { return count_of_all(done_); }
-  std::string count_of_all(int count) const {
-    return fmt::format("{}/{}", num_runs() - static_cast<int>(missing_.size()) + count, num_runs());
-  }
-
-  void finish(const MissingRun& missing, const RunEnding& ending) {
-    const std::lock_guard lock(mutex_);
-    missing.part->files->finish(*missing.run, ending);
-    const std::string number = number_text();
-    ++done_;
-    note_result(missing, number);
-  }
-
-  // A map has many runs, so only those that failed are noted.
-  void note_result(const MissingRun& missing, const std::string& number) {
-    const auto result = read_run(missing.part->files->result(*missing.run));
-    if (is_map() && result && !result->failure) return;
-    const std::string text = !result           ? "failed: it left no result"
-                             : result->failure ? "failed: " + *result->failure
-                                               : result_text(*result);
-    display_->note(fmt::format("[{}] {}: {}", number, seed_text(*missing.run), text));
   }
 
   StopSignal& signals_;
@@ -390,10 +132,7 @@ class Comparer {
   std::optional<MapFile> map_;
   std::unique_ptr<ProgressDisplay> display_;
   std::vector<MissingRun> missing_;
-  VirtualProgress virtual_progress_;
-  std::mutex mutex_;  // guards done_, RunFiles::finish() and the display
-  int done_ = 0;
-  const SteadyClock::time_point began_ = SteadyClock::now();
+  double run_wall_seconds_ = 0.0;
 };
 
 }  // namespace
