@@ -18,6 +18,7 @@
 #include "bench/compare/report/machine.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_trainer.h"
+#include "bench/compare/tuning.h"
 #include "bench/compare/virtual_run.h"
 #include "bench/harness/measure.h"
 #include "bench/plots/text.h"
@@ -139,7 +140,12 @@ class Comparer {
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out) {
-  Comparer comparer(options, command, signals);
+  std::optional<CompareOptions> tuned;
+  if (options.tune.is_on) {
+    tuned = tune(options, command, signals);
+    if (!tuned) throw std::runtime_error(kStopped);
+  }
+  Comparer comparer(tuned ? *tuned : options, command, signals);
   const bool ended = comparer.run();
   if (!options.clusters.empty()) {
     if (!ended) throw std::runtime_error(kStopped);

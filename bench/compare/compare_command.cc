@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@
 #include "models/base/own_program.h"
 #include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
+#include "worker/input/dataset.h"
 
 namespace syncopate::bench {
 namespace {
@@ -101,6 +103,9 @@ class CompareFlags {
   void declare_variants();
   void declare_training();
   void declare_faults();
+  void parse_tune(const std::string& text);
+  // Throws UsageError for flags that contradict --tune.
+  void check_tune(const CompareOptions& options) const;
   void add_default_variants(CompareOptions& options) const;
   // Adds the faults of the flags to options.cluster; clock and variants are known. Throws
   // UsageError, also for a worker that no variant has.
@@ -128,6 +133,7 @@ class CompareFlags {
   bool hides_progress_ = false;
   ClusterFlags cluster_;
   std::string slow_worker_;
+  std::string same_ = "worker-batch";
   std::vector<std::string> clusters_;
   StepTime step_time_;
 };
@@ -216,6 +222,15 @@ void CompareFlags::declare_training() {
              {.value = "NAME"});
   flags_.add("--batch-size-per-replica", &options_.batch_size_per_replica,
              "number of samples per worker and step", {.least = 1});
+  flags_.add(
+      "--same", &same_,
+      "batch that is equal in all variants (worker-batch: the samples of a worker's step, so "
+      "that an update of more workers has more samples; batch: the samples of an update, "
+      "which synchronous workers divide among them)",
+      {.choices = {"worker-batch", "batch"}});
+  flags_.add("--batch-size", &options_.batch_size,
+             "number of samples per update, with --same batch",
+             {.default_text = "--batch-size-per-replica times --workers", .least = 1});
   flags_.begin_group("Optimizer and schedule");
   flags_.add("--budget", &budget_,
              "quantity that is equal for all variants (samples: number of trained samples, set by "
@@ -253,6 +268,16 @@ void CompareFlags::declare_training() {
            "or 0.85 for dc-asgd and large-batch",
        .least = 0.0,
        .most = 1.0});
+  flags_.begin_group("Tuning");
+  flags_.add(
+      "--tune", [this](const std::string& text) { parse_tune(text); },
+      "search a good learning rate for each variant before the comparison; also search "
+      "`momentum` and `batch-size` if they are named. The search trains each variant equally "
+      "often, with seeds of its own, and judges these runs on samples that they do not train",
+      {.value = "[momentum,batch-size]", .default_text = "none", .bare = "learning-rate"});
+  flags_.add("--split", &options_.tune.split,
+             "fraction of the training samples on which the search judges its runs",
+             {.value = "val=FRACTION", .needs = "--tune"});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
@@ -330,6 +355,10 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
     throw UsageError("--seconds S and --budget seconds require each other");
   }
+  flags_.require("--batch-size", same_ == "batch", "--same batch");
+  if (same_ == "batch" && !options.batch_size) {
+    options.batch_size = options.batch_size_per_replica * workers_;
+  }
   check_clusters();
   if (!preset_.empty()) {
     apply_preset(options, preset_, flags_);
@@ -346,6 +375,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
     add_flags(options.shared, variant.flags, variant.label);  // throws for a wrong value
     if (options.clock == Clock::kVirtual) require_virtual(options.shared, variant);
   }
+  check_tune(options);
   override_if_given(options.epochs, epochs_);
   override_if_given(options.seeds, seeds_);
   override_if_given(options.evaluations, evaluations_);
@@ -360,6 +390,37 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   }
   options.cache_dir = default_cache_dir(environment);
   return options;
+}
+
+void CompareFlags::parse_tune(const std::string& text) {
+  options_.tune.is_on = true;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (word == "momentum") {
+      options_.tune.momentum = true;
+    } else if (word == "batch-size") {
+      options_.tune.batch_size = true;
+    } else if (word != "learning-rate") {
+      throw UsageError(
+          fmt::format("--tune {}: expected learning-rate, momentum or batch-size", word));
+    }
+  }
+}
+
+void CompareFlags::check_tune(const CompareOptions& options) const {
+  if (!options.tune.is_on) return;
+  parse_split(options.tune.split);
+  if (!preset_.empty()) {
+    throw UsageError("--tune: a preset has its own learning rates; leave --preset or --tune out");
+  }
+  if (!clusters_.empty()) {
+    throw UsageError(
+        "--tune: the best rate depends on the cluster; give the flags of one cluster in place of "
+        "--clusters");
+  }
+  if (options.tune.batch_size && options.batch_size) {
+    throw UsageError("--tune batch-size: --same batch fixes the batch; leave one of them out");
+  }
 }
 
 void CompareFlags::add_default_variants(CompareOptions& options) const {

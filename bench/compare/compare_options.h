@@ -33,6 +33,15 @@ struct StepTime {
   bool is_measured = false;  // true: measured, by --step-time measure
 };
 
+// The hyperparameters that are tuned before the comparison. The learning rate is always one of
+// them.
+struct TuneOptions {
+  bool is_on = false;
+  bool momentum = false;
+  bool batch_size = false;
+  std::string split = "val=0.1";  // the --split of the tuning runs
+};
+
 struct CompareOptions {
   std::string preset;  // the name of the preset that set these options; "" for none
   std::vector<Variant> variants;
@@ -46,6 +55,9 @@ struct CompareOptions {
   std::int64_t updates = 0;
   double seconds = 0.0;
   std::int64_t batch_size_per_replica = 32;
+  // The samples of an update, equal in all variants; nullopt: the samples of a worker's step are
+  // equal, batch_size_per_replica.
+  std::optional<std::int64_t> batch_size{};
   std::string model = "mnist-cnn";
   std::string data = "digits";
   SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for all runs
@@ -61,6 +73,7 @@ struct CompareOptions {
   std::filesystem::path report;
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;
+  TuneOptions tune;
   int jobs = 1;          // number of virtual runs that are trained at once
   bool replace = false;  // whether runs of another comparison are removed
   bool show_progress = true;

@@ -45,6 +45,7 @@ constexpr std::array kOfComparison = {Condition{"model", "model"},
                                       Condition{"data", "data set"},
                                       Condition{"clock", "clock"},
                                       Condition{"budget", "budget"},
+                                      Condition{"batch", "batch"},
                                       Condition{"target_accuracy", "target accuracy", "derived"},
                                       Condition{"trouble", "fault injection"},
                                       Condition{"threads_per_worker", "threads per worker"}};
@@ -336,6 +337,7 @@ void remove_comparison(const fs::path& dir) {
       fs::remove_all((dir / "runs" / head.file).replace_extension(extension));
     }
   }
+  fs::remove_all(dir / kTuningFolder);
   for (const char* page : kPages) fs::remove(dir / page);
 }
 

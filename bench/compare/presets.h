@@ -43,8 +43,8 @@ std::span<const PresetRow> presets() noexcept;
 
 // The flags of compare that a preset sets. They are refused together with --preset.
 inline constexpr std::array kFlagsOfPresets = {
-    "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
-    "--budget",     "--updates",  "--seconds"};
+    "--strategies", "--clusters",   "--workers", "--servers", "--batch-size-per-replica",
+    "--same",       "--batch-size", "--budget",  "--updates", "--seconds"};
 // Text for error messages: the flags of compare that may be given together with a preset.
 inline constexpr std::string_view kBesidePresets =
     "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, and the "

@@ -39,6 +39,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"data", options.data},
                      {"target_accuracy", target},
                      {"budget", budget_words(options)},
+                     {"batch", batch_words(options)},
                      {"trouble", fmt::format("{}", fmt::join(options.cluster.flags, " "))},
                      {"threads_per_worker", threads_per_worker(options)}};
   if (options.model.starts_with(kNetworkFile)) {
@@ -71,7 +72,15 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"learning_rate_rule", run.learning_rate_rule},
                      {"learning_rate", run.train.schedule.learning_rate},
                      {"learning_rate_factor", run.learning_rate_factor},
+                     {"momentum", run.train.strategy.optimizer.name == "momentum"
+                                      ? Json(run.train.strategy.optimizer.momentum)
+                                      : Json(0.0)},
+                     {"batch_size", run.train.strategy.batch_size_per_replica},
                      {"threads_per_worker", run.train.strategy.lanes}};
+  if (!run.tuning_of.empty()) head["variant"]["tuning_of"] = run.tuning_of;
+  if (run.variant.tuned != Tuned::kNo) {
+    head["variant"]["at_border"] = run.variant.tuned == Tuned::kAtBorder;
+  }
   head["comparison"] = comparison;
   return head;
 }

@@ -15,9 +15,10 @@ namespace {
 constexpr std::int64_t kNoEnd = 1'000'000;  // number of epochs if a run ends by time
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
-  if (!variant.is_synchronous) return options.batch_size_per_replica;
-  if (variant.has_stages()) return options.batch_size_per_replica * variant.micro_batches;
-  return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
+  const std::int64_t batch = worker_batch_of(options, variant);
+  if (!variant.is_synchronous) return batch;
+  if (variant.has_stages()) return batch * variant.micro_batches;
+  return batch * (variant.workers - variant.backup_workers);
 }
 
 int places_in(const CompareOptions& options, const Variant& variant) {
@@ -117,8 +118,9 @@ void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& 
     train.learning_rate_scale = scale_for(train.strategy.optimizer);
   }
   const bool is_preset = !options.preset.empty();
-  run.learning_rate_rule = is_preset      ? "preset"
-                           : has_own_rate ? "given"
+  run.learning_rate_rule = is_preset                         ? "preset"
+                           : run.variant.tuned != Tuned::kNo ? "tuned"
+                           : has_own_rate                    ? "given"
                                           : text_of(train, "--learning-rate-scale");
   run.learning_rate_factor = factor_of(train);
   if (run.learning_rate_factor == 1.0 && train.reference_batch_size == 0) {
@@ -132,6 +134,14 @@ void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& 
   run.warmup_updates = warmup_updates_of(train, train_samples);
 }
 
+// Returns the batch from which the learning rate of a variant is scaled; 0 for the batch of one of
+// its workers.
+std::int64_t reference_of(const CompareOptions& options, const Variant& variant) {
+  if (options.batch_size) return *options.batch_size;
+  const bool has_own_batch = variant.worker_batch || variant.update_batch;
+  return has_own_batch || variant.has_stages() ? options.batch_size_per_replica : 0;
+}
+
 TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFlags& flags,
                               const Variant& variant, const FaultInjection& faults,
                               std::uint64_t seed, std::int64_t updates) {
@@ -143,7 +153,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   strategy.name = variant.strategy;
   strategy.consistency = variant.consistency;
   strategy.seed = seed;
-  strategy.batch_size_per_replica = options.batch_size_per_replica;
+  strategy.batch_size_per_replica = worker_batch_of(options, variant);
   strategy.lanes = std::max(1, strategy.lanes);
   run.loop.service_time = faults.service_time;
   run.loop.service_time.slow = faults.slow;
@@ -154,9 +164,8 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   if (variant.has_stages()) {
     strategy.stages = variant.workers;
     strategy.micro_batches = variant.micro_batches;
-    // The rate is scaled from one micro-batch, the batch of the other variants' workers.
-    if (run.reference_batch_size == 0) run.reference_batch_size = options.batch_size_per_replica;
   }
+  if (run.reference_batch_size == 0) run.reference_batch_size = reference_of(options, variant);
   if (variant.has_tasks()) {
     run.cluster.world_size = variant.workers;
     run.cluster.num_servers = variant.servers;
@@ -184,8 +193,10 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   return run;
 }
 
-RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
-               std::int64_t train_samples) {
+}  // namespace
+
+RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
+                 std::int64_t train_samples) {
   const SharedTrainFlags flags = add_flags(options.shared, variant.flags, variant.label);
   const std::int64_t updates = updates_of(options, variant, train_samples);
   const FaultInjection faults = faults_of(options, variant);
@@ -200,7 +211,26 @@ RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint6
   return run;
 }
 
-}  // namespace
+std::int64_t worker_batch_of(const CompareOptions& options, const Variant& variant) {
+  if (variant.worker_batch) return *variant.worker_batch;
+  const std::optional<std::int64_t>& of_update =
+      variant.update_batch ? variant.update_batch : options.batch_size;
+  if (!of_update) return options.batch_size_per_replica;
+  if (!variant.is_synchronous) return *of_update;
+  const std::int64_t parts = variant.has_stages() ? variant.micro_batches : variant.workers;
+  if (*of_update % parts != 0) {
+    throw UsageError(fmt::format(
+        "{}: --batch-size {} cannot be divided among {} {}; give --batch-size {}", variant.label,
+        *of_update, parts, variant.has_stages() ? "micro-batches" : "workers",
+        (*of_update / parts + 1) * parts));
+  }
+  return *of_update / parts;
+}
+
+std::string batch_words(const CompareOptions& options) {
+  return options.batch_size ? fmt::format("{} samples per update", *options.batch_size)
+                            : fmt::format("{} samples per worker", options.batch_size_per_replica);
+}
 
 int most_workers(const CompareOptions& options) {
   return std::ranges::max(options.variants, {}, &Variant::workers).workers;
@@ -247,7 +277,7 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
   std::vector<RunSpec> runs;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     for (const Variant& variant : options.variants) {
-      runs.push_back(run_of(options, variant, static_cast<std::uint64_t>(seed), train_samples));
+      runs.push_back(plan_run(options, variant, static_cast<std::uint64_t>(seed), train_samples));
     }
   }
   return runs;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "bench/compare/compare_options.h"
@@ -14,11 +15,22 @@ namespace syncopate::bench {
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
+// Returns the samples of a worker's step, or of a micro-batch of a pipeline. Throws UsageError if
+// the batch of an update cannot be divided among the workers.
+std::int64_t worker_batch_of(const CompareOptions& options, const Variant& variant);
+
+// Returns the batch that is equal in all variants, such as "32 samples per worker".
+std::string batch_words(const CompareOptions& options);
+
 // Returns the number of workers of the variant with the most workers.
 int most_workers(const CompareOptions& options);
 
 // Returns the number of lanes of every worker: 1 unless the flags for all runs set another number.
 int threads_per_worker(const CompareOptions& options);
+
+// Returns one run of a variant. train_samples: as for plan_runs().
+RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
+                 std::int64_t train_samples);
 
 // Returns all runs: first all variants with the first seed, then with the next seed, and so on. A
 // comparison that was stopped therefore has about the same number of runs of each variant.

@@ -28,6 +28,7 @@ const TrainFlag* find_row(std::string_view flag) {
 
 bool is_given_elsewhere(const TrainFlag& row) {
   return row.in_comparison.use == InComparison::kSetByCompare ||
+         row.in_comparison.use == InComparison::kSetByVariant ||
          row.in_comparison.use == InComparison::kRefused;
 }
 
@@ -50,7 +51,9 @@ std::string instead_of(const TrainFlag& row, SharedBy command) {
 void require_flag_of_variant(const std::string& name, SharedBy command) {
   const std::string flag = "--" + name;
   const TrainFlag* const row = find_row(flag);
-  if (row != nullptr && is_given_elsewhere(*row)) {
+  const bool is_of_variant = row != nullptr && command == SharedBy::kCompare &&
+                             row->in_comparison.use == InComparison::kSetByVariant;
+  if (row != nullptr && is_given_elsewhere(*row) && !is_of_variant) {
     throw UsageError(fmt::format("{}: {}", row->name, instead_of(*row, command)));
   }
   if (row != nullptr) return;

@@ -63,6 +63,22 @@ class WordParser {
   }
 
  private:
+  // Moves the value of a batch from the flags, because compare sets the batch of each run.
+  void take_batch(const std::string& name, std::optional<std::int64_t>& batch) {
+    const auto found = std::ranges::find_if(
+        variant_.flags, [&](const std::string& flag) { return flag.starts_with(name + "="); });
+    if (found == variant_.flags.end()) return;
+    if (variant_.worker_batch) {
+      throw UsageError("--batch-size-per-replica and --batch-size exclude each other");
+    }
+    store_value({.name = name,
+                 .target = &batch,
+                 .help = "",
+                 .rules = find_train_flag(name)->rules,
+                 .words = {found->substr(name.size() + 1)}});
+    variant_.flags.erase(found);
+  }
+
   // Parses the end of the word, "{learning-rate=0.1}".
   void parse_flags(const std::string& text) {
     const std::size_t end = text.find('}');
@@ -73,6 +89,8 @@ class WordParser {
     }
     try {
       variant_.flags = parse_flags_in_braces(text.substr(1, end - 1), command_);
+      take_batch("--batch-size-per-replica", variant_.worker_batch);
+      take_batch("--batch-size", variant_.update_batch);
     } catch (const UsageError& error) {
       refuse(error.what());
     }

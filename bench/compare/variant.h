@@ -16,6 +16,10 @@ namespace syncopate::bench {
 // command.
 enum class SharedBy : std::uint8_t { kCompare, kPlan };
 
+// Whether --tune chose hyperparameters of a variant; kAtBorder: values beyond those that were tried
+// may be better.
+enum class Tuned : std::uint8_t { kNo, kInside, kAtBorder };
+
 struct Variant {
   std::string label;     // the user's word, unique, such as "parameter-server:ssp:2"
   std::string strategy;  // the value of train's --strategy
@@ -32,6 +36,11 @@ struct Variant {
   // The flags of train for this variant alone, such as --learning-rate=0.03. They take precedence
   // over the flags for all runs.
   std::vector<std::string> flags{};
+  // The batch that the braces give instead of the batch of the comparison: samples per worker, or
+  // samples per update. At most one of them is given.
+  std::optional<std::int64_t> worker_batch{};
+  std::optional<std::int64_t> update_batch{};
+  Tuned tuned = Tuned::kNo;
   std::string word{};  // the word of --strategies for this variant, without flags in braces
 
   bool has_flag(const std::string& name) const;  // name: "--learning-rate"
@@ -63,6 +72,7 @@ struct RunSpec {
   // The injected faults that concern workers and links of this variant.
   FaultInjection faults{};
   std::vector<std::string> fault_flags{};  // `faults` as flags of compare with their values
+  std::string tuning_of{};                 // for a tuning run: the label of the tuned variant
   std::string cluster{};                   // name of the cluster; "" without --clusters
 
   // Returns whether the weights of the run are equal on all clusters, so that only its times depend

@@ -191,6 +191,7 @@ void FlagSet::parse_words(std::vector<std::string> arguments) {
                                                  : CLI::MultiOptionPolicy::TakeLast);
       if (flag.is_list()) option->expected(1, CLI::detail::expected_max_vector_size);
       option->allow_extra_args(flag.rules.several_words);
+      if (!flag.rules.bare.empty()) option->expected(0, 1);
     }
     declared.emplace_back(&flag, option);
   }
@@ -199,6 +200,8 @@ void FlagSet::parse_words(std::vector<std::string> arguments) {
   for (const auto& [flag, option] : declared) {
     flag->is_given = option->count() > 0;
     flag->words = option->results();
+    const bool is_bare = flag->words.empty() || flag->words.back().empty();
+    if (flag->is_given && is_bare && !flag->rules.bare.empty()) flag->words = {flag->rules.bare};
     if (flag->is_given && !flag->rules.refusal.empty()) {
       throw UsageError(fmt::format("{}: {}", flag->first_name(), flag->rules.refusal));
     }

@@ -72,6 +72,7 @@ struct FlagRules {
   // that begins with "file:".
   Names choices;
   ExplainName explain = nullptr;  // called for a value that is not among the choices
+  std::string bare;  // the value of a flag that is given without one; "": a value must follow
   std::vector<std::string> excludes;
   std::string needs;           // another flag that must be given, too
   char separator = '\0';       // separates the elements of a vector

@@ -68,6 +68,10 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
   variant.servers = object.value("servers", 0);
   variant.optimizer = string_field(object, "optimizer");
+  variant.momentum = object.value("momentum", 0.0);
+  variant.batch_size = object.value("batch_size", std::int64_t{0});
+  variant.tuning_of = string_field(object, "tuning_of");
+  variant.is_at_border = object.value("at_border", false);
   for (const json& name : object.at("runs")) {
     variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
   }
@@ -105,6 +109,7 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   comparison.command = string_field(object, "command");
   comparison.model = string_field(object, "model");
   comparison.budget = string_field(object, "budget");
+  comparison.batch = string_field(object, "batch");
   comparison.faults = string_field(object, "trouble");
   const auto target = object.find("target_accuracy");
   if (target != object.end() && !target->is_null()) {
@@ -152,7 +157,11 @@ Comparison read_comparison(const fs::path& dir) {
         "{}: cannot be read; give the folder that --report of compare has written", file.string()));
   }
   try {
-    return comparison_of(dir, json::parse(in));
+    Comparison comparison = comparison_of(dir, json::parse(in));
+    for (int round = 1; fs::exists(round_folder(dir, round) / "comparison.json"); ++round) {
+      comparison.tuning.push_back(read_comparison(round_folder(dir, round)));
+    }
+    return comparison;
   } catch (const json::exception& error) {
     throw FileError(
         fmt::format("{}: does not describe a comparison: {}; remove it, and report makes it again",
@@ -169,6 +178,10 @@ std::vector<Comparison> read_map(const fs::path& dir, const std::vector<std::str
     comparison.target_accuracy = comparisons.front().target_accuracy;
   }
   return comparisons;
+}
+
+fs::path round_folder(const fs::path& dir, int round) {
+  return dir / kTuningFolder / std::to_string(round);
 }
 
 std::string target_text(const Comparison& comparison) {

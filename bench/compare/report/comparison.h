@@ -37,7 +37,12 @@ struct ComparedVariant {
   std::optional<double> learning_rate_factor{};  // runs train with learning_rate times this factor
   std::optional<int> threads_per_worker{};
   int servers = 0;
-  std::string optimizer{};  // the name of the optimizer
+  std::string optimizer{};      // the name of the optimizer
+  double momentum = 0.0;        // 0 with an optimizer without momentum
+  std::int64_t batch_size = 0;  // samples of a worker's step; 0 if unknown
+  std::string tuning_of{};      // for tuning runs: the label of the variant that they tune
+  // Whether the values that --tune chose are at a border of what it tried.
+  bool is_at_border = false;
 
   // Returns the results of the runs that are done, in the order of seeds.
   std::vector<const RunResult*> results() const;
@@ -65,10 +70,11 @@ struct DerivedTarget {
 };
 
 struct Comparison {
-  std::string command;                    // the command line of the comparison
-  std::string model;                      // the network; "" if unknown
-  std::string budget;                     // the budget of every run, in words
-  std::string faults;                     // the injected faults, as flags of compare; "": none
+  std::string command;  // the command line of the comparison
+  std::string model;    // the network; "" if unknown
+  std::string budget;   // the budget of every run, in words
+  std::string batch;    // the batch that is equal in all variants, such as "32 samples per worker"
+  std::string faults;   // the injected faults, as flags of compare; "": none
   std::optional<double> target_accuracy;  // a fraction from 0 to 1; nullopt if unknown
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
@@ -80,13 +86,16 @@ struct Comparison {
   //   inverse-workers  divided by the number of workers
   //   none             equal for all variants, whatever the size of their updates
   //   given            chosen for each variant, in braces
+  //   tuned            chosen by --tune
   //   preset           chosen by the preset
   //   mixed            the variants have different rules
   std::string learning_rate_rule{};
   // The source of a derived target; nullopt: the target was given.
   std::optional<DerivedTarget> derived_target{};
-  double run_wall_seconds = 0.0;  // wall clock time that a run took; 0 if unknown
+  std::vector<Comparison> tuning{};  // the rounds of --tune, each with the runs of one round
+  double run_wall_seconds = 0.0;     // wall clock time that a run took; 0 if unknown
 
+  bool is_tuned() const noexcept { return !tuning.empty(); }
   // Returns the name of the split that was evaluated during training. Evaluations on this split
   // decide when a target was reached; final accuracies are those on the test split.
   std::string_view watched_split() const noexcept {
@@ -110,6 +119,10 @@ struct Comparison {
 // required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that
 // the target is derived from the runs; it is unknown until a run of the baseline has ended.
 Comparison read_comparison(const std::filesystem::path& dir);
+
+// The folder of tuning runs in the folder of a report, and the folder of one round, from 1.
+inline constexpr const char* kTuningFolder = "tuning";
+std::filesystem::path round_folder(const std::filesystem::path& dir, int round);
 
 // Reads the comparisons of a map of strategies; `dir` has a folder for each cluster. A derived
 // target is taken from the first cluster for all clusters, because with an asynchronous baseline

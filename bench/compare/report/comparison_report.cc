@@ -10,6 +10,7 @@
 #include "bench/compare/report/facts.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tables.h"
+#include "bench/compare/report/tuning_report.h"
 #include "bench/plots/document.h"
 #include "bench/plots/text.h"
 #include "models/base/replacing_file.h"
@@ -38,7 +39,7 @@ std::vector<NamedPlot> all_plots(const Outcome& outcome) {
     plots.push_back({"time", time_figure(outcome, FigureForm::kWide)});
     plots.push_back({"accuracy", accuracy_figure(outcome, FigureForm::kWide)});
   }
-  for (auto* make : {learning_plots, time_plots, communication_plots}) {
+  for (auto* make : {learning_plots, time_plots, communication_plots, tuning_plots}) {
     std::ranges::move(make(outcome.comparison), std::back_inserter(plots));
   }
   return plots;
@@ -119,6 +120,12 @@ void for_each_result(const Comparison& comparison, Use use) {
   }
 }
 
+std::string tuning_html(const Comparison& comparison) {
+  if (!comparison.is_tuned()) return "";
+  return fmt::format("<p>{}.</p>\n{}{}", html_text(tuning_words(comparison)),
+                     html_of(tuning_table(comparison)), plots_html(tuning_plots(comparison)));
+}
+
 }  // namespace
 
 std::string html_page(const Outcome& outcome) {
@@ -139,6 +146,7 @@ std::string html_page(const Outcome& outcome) {
            {"How it was decided", count_text(static_cast<int>(tests.rows.size()), "test"),
             tests.rows.empty() ? "" : html_of(tests)},
            {"Method and conditions", "what the numbers are, machine, command", facts_html(outcome)},
+           {"Tuning", "the values that were tried", tuning_html(comparison)},
            {"Learning", "curves of all runs", plots_html(learning_plots(comparison))},
            {"Where time went", "throughput, parts of the workers' time, staleness",
             plots_html(time_plots(comparison))},

@@ -11,6 +11,7 @@
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
+#include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
@@ -54,6 +55,9 @@ class FactFinder {
   int count_rows(Holds holds) const {
     return static_cast<int>(std::ranges::count_if(rows_, holds));
   }
+  int count_variants(bool ComparedVariant::*holds) const {
+    return static_cast<int>(std::ranges::count_if(comparison_.variants, holds));
+  }
   std::string of_rows(int count) const { return fmt::format("{} of {}", count, rows_.size()); }
 
   void warn_of_runs() {
@@ -89,8 +93,14 @@ class FactFinder {
   }
 
   void warn_of_rates() {
+    const int borders = count_variants(&ComparedVariant::is_at_border);
+    if (borders > 0) {
+      warn("tuning",
+           fmt::format("the best values of {} variants are at the border of what was tried",
+                       of_rows(borders)));
+    }
     const std::string& rule = comparison_.learning_rate_rule;
-    if (rule == "given" || rule.empty()) return;
+    if (rule == "given" || rule == "tuned" || rule.empty()) return;
     const std::string rates = rule == "preset" ? "the preset's learning rates"
                               : rule == "none" ? "one learning rate for all"
                                                : "rates follow the batch only";
@@ -267,6 +277,7 @@ class FactFinder {
 
   void tell_conditions() {
     tell("rates", rates_text());
+    tell("tuning", tuning_words(comparison_));
     tell("updates",
          "a batch is the samples of one update; the last, shorter batch of an epoch is "
          "not trained");

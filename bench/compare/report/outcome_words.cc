@@ -332,6 +332,7 @@ std::string setting_sentence(const Outcome& outcome) {
   const Comparison& comparison = outcome.comparison;
   std::string text = fmt::format("{}, {}", what_is_trained(comparison),
                                  count_text(most_workers_of(outcome), "worker"));
+  if (!comparison.batch.empty()) text += ", " + comparison.batch;
   if (!comparison.faults.empty()) text += ", " + comparison.faults;
   text += comparison.has_virtual_clock ? ", simulated; " : ", real processes; ";
   text +=

@@ -212,14 +212,18 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
   return std::nullopt;
 }
 
-double final_accuracy(const RunResult& run, std::string_view watched_split) {
-  if (run.curve.empty() || watched_split != "test") return run.summary.test.metric.value;
+double last_accuracy(const RunResult& run) {
   constexpr double kBefore = 0.9;  // of the samples
   const double end = kBefore * static_cast<double>(run.curve.back().samples);
   const auto first = std::ranges::find_if(
       run.curve, [&](const CurvePoint& point) { return static_cast<double>(point.samples) > end; });
   const auto begin = std::min(first, run.curve.end() - 1) - run.curve.begin();
   return mean_accuracy(run.curve, static_cast<std::size_t>(begin), run.curve.size());
+}
+
+double final_accuracy(const RunResult& run, std::string_view watched_split) {
+  if (run.curve.empty() || watched_split != "test") return run.summary.test.metric.value;
+  return last_accuracy(run);
 }
 
 Rows summarise(const Comparison& comparison) {

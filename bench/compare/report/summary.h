@@ -37,6 +37,10 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
 // split after training.
 double final_accuracy(const RunResult& run, std::string_view watched_split);
 
+// Returns the mean accuracy of the evaluations in the last tenth of a run's samples. The run must
+// have an evaluation.
+double last_accuracy(const RunResult& run);
+
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
 // A row of the comparison's table. A Sample has the values of the successful runs; it is nullopt if

@@ -216,7 +216,7 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
           [](Options o) {
             o.shared = parse_shared_train_flags({"--learning-rate", "0.1"});
           });
-  differs("mirrored was trained with --batch-size-per-replica 10, not --batch-size-per-replica 20",
+  differs("the batch is 10 samples per worker, not 20 samples per worker",
           [](Options o) { o.batch_size_per_replica = 20; });
   differs("this command leaves out mirrored with seed 1",
           [](Options o) { o.variants.erase(o.variants.begin()); });

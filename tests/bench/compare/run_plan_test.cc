@@ -52,6 +52,34 @@ TEST(RunPlan, HasTheSameNumberOfEvaluationsForAnyBatch) {
   EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--steps"), "70");
 }
 
+TEST(RunPlan, DividesTheSameBatchAmongSynchronousWorkersAlone) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("one-device", 4, 2), parse_variant("mirrored", 4, 2),
+                      parse_variant("parameter-server:async", 4, 2),
+                      parse_variant("pipeline:8", 4, 2)};
+  options.batch_size = 80;
+  const auto runs = plan_runs(options, 1000);
+  const std::vector<std::string> batches = {"80", "20", "80", "10"};
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    EXPECT_EQ(value_of(runs[i], "--batch-size-per-replica"), batches[i]);
+    EXPECT_EQ(runs[i].learning_rate_factor, 1.0) << "all updates have the same size";
+    EXPECT_EQ(updates_of(options, options.variants[i], 1000),
+              updates_of(options, options.variants[0], 1000));
+  }
+}
+
+TEST(RunPlan, ScalesTheRateOfAVariantWithABatchOfItsOwn) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("one-device{batch-size-per-replica=40}", 4, 2),
+                      parse_variant("mirrored{batch-size=80}", 4, 2)};
+  options.shared = parse_shared_train_flags({"--optimizer", "sgd"});
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0], "--batch-size-per-replica"), "40");
+  EXPECT_EQ(value_of(runs[1], "--batch-size-per-replica"), "20");
+  EXPECT_EQ(runs[0].learning_rate_factor, 4.0) << "40 samples, where other workers have 10";
+  EXPECT_EQ(runs[1].learning_rate_factor, 8.0);
+}
+
 TEST(RunPlan, TrainsForTheGivenTime) {
   CompareOptions options = two_variants();
   options.budget = Budget::kSeconds;

@@ -209,7 +209,7 @@ std::vector<TrainFlag> schedule_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.batch_size_per_replica; },
        .rules = {.least = 1, .most = kMostSamples},
        .needs = {{[](const TrainOptions& o) { return o.global_batch_size == 0; }, ""}},
-       .in_comparison = kOfCompareAndPlan},
+       .in_comparison = kOfVariants},
       {.name = "--batch-size",
        .help = "number of samples of all replicas together in each step; not together with "
                "--batch-size-per-replica",
@@ -219,7 +219,7 @@ std::vector<TrainFlag> schedule_flags() {
                  .most = kMostSamples,
                  .excludes = {"--batch-size-per-replica"}},
        .is_unset_at_zero = true,
-       .in_comparison = {InComparison::kSetByCompare,
+       .in_comparison = {InComparison::kSetByVariant,
                          "give --batch-size-per-replica before the --"}},
   };
   for (TrainFlag& flag : optimizer_flags()) {

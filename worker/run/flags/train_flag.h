@@ -21,6 +21,7 @@ struct InComparison {
   enum Use : std::uint8_t {
     kTrains,        // every run gets the flag, with the virtual and with the real clock
     kSetByCompare,  // the comparison sets the flag for each run
+    kSetByVariant,  // like kSetByCompare, but a variant of `compare` may give a value of its own
     kRefused,       // the comparison refuses the flag
     kOpensData,     // the flag decides which data are opened; all virtual runs share the data
     kNeutral,       // the flag changes neither the weights nor the time of a virtual run
@@ -41,6 +42,9 @@ inline constexpr std::string_view kOfPlan = "plan has this flag itself; give it 
 // For flags that `compare` and `plan` have themselves.
 inline constexpr InComparison kOfCompareAndPlan = {
     .use = InComparison::kSetByCompare, .advice = "give it before the --", .plan_advice = kOfPlan};
+// For flags that `compare` and `plan` have themselves, and that a variant of `compare` may have.
+inline constexpr InComparison kOfVariants = {
+    .use = InComparison::kSetByVariant, .advice = "give it before the --", .plan_advice = kOfPlan};
 
 // The value of a flag as it is written on the command line; nullopt if the options have no value
 // for the flag.

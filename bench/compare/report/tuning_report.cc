@@ -1,0 +1,171 @@
+#include "bench/compare/report/tuning_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "bench/compare/report/comparison_plots.h"
+#include "bench/compare/report/summary.h"
+#include "bench/plots/charts.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+double rate_of(const ComparedVariant& variant) {
+  return variant.learning_rate.value_or(0.0) * variant.learning_rate_factor.value_or(1.0);
+}
+
+// Calls use(variant, run) for every tuning run of the row with this label. run: the result.
+template <typename Use>
+void for_each_tuning_run(const Comparison& comparison, const std::string& label, Use use) {
+  for (const Comparison& round : comparison.tuning) {
+    for (const ComparedVariant& variant : round.variants) {
+      if (variant.tuning_of != label) continue;
+      for (const ComparedRun& run : variant.runs) {
+        if (run.result) use(variant, *run.result);
+      }
+    }
+  }
+}
+
+// The accuracy that the searches tried to reach first; nullopt if it is not known.
+std::optional<double> tuning_target(const Comparison& comparison) {
+  return comparison.tuning.empty() ? std::nullopt : comparison.tuning.back().target_accuracy;
+}
+
+std::optional<double> seconds_of(const RunResult& run, std::optional<double> target) {
+  if (run.failure || run.curve.empty() || !target) return std::nullopt;
+  const auto point = time_to_target(run, *target);
+  return point ? std::optional(point->seconds) : std::nullopt;
+}
+
+std::optional<double> accuracy_of(const RunResult& run, std::optional<double> /*target*/) {
+  if (run.failure || run.curve.empty()) return std::nullopt;
+  return 100.0 * last_accuracy(run);
+}
+
+using Value = std::optional<double> (*)(const RunResult& run, std::optional<double> target);
+
+// Returns for each row a marker for each of its runs and a line through the means of its points.
+std::vector<Curve> curves_of(const Comparison& comparison, Value value) {
+  const std::optional<double> target = tuning_target(comparison);
+  std::vector<Curve> curves;
+  for (std::size_t row = 0; row < comparison.variants.size(); ++row) {
+    const std::string& label = comparison.variants[row].label;
+    std::map<double, std::vector<double>> values;
+    for_each_tuning_run(comparison, label, [&](const auto& variant, const RunResult& run) {
+      const double step = rate_of(variant) / (1.0 - variant.momentum);
+      if (const auto found = value(run, target)) values[step].push_back(*found);
+    });
+    if (values.empty()) continue;
+    Curve means = series_curve(row, label);
+    means.width = 1.0;
+    means.marker.radius = 0.0;
+    for (const auto& [step, all] : values) {
+      double sum = 0.0;
+      for (const double one : all) {
+        sum += one;
+        Curve dot = series_curve(row, "");
+        dot.width = 0.0;
+        dot.points = {{step, one}};
+        curves.push_back(std::move(dot));
+      }
+      means.points.push_back({step, sum / static_cast<double>(all.size())});
+    }
+    curves.push_back(std::move(means));
+  }
+  return curves;
+}
+
+std::string amount_text(const std::vector<std::int64_t>& values) {
+  return decimal_text(static_cast<double>(std::ranges::max(values)), 0);
+}
+
+}  // namespace
+
+Table tuning_table(const Comparison& comparison) {
+  Table table;
+  if (comparison.tuning.empty()) return table;
+  table.heads = {{"variant"},
+                 {"rate", "chosen"},
+                 {"momentum", "chosen", true},
+                 {"batch", "of a worker", true},
+                 {"at a border"},
+                 {"runs", "of the search"},
+                 {"samples", "of the search", true}};
+  for (const ComparedVariant& variant : comparison.variants) {
+    int runs = 0;
+    std::int64_t samples = 0;
+    for_each_tuning_run(comparison, variant.label, [&](const auto&, const RunResult& run) {
+      ++runs;
+      samples += run.summary.samples;
+    });
+    table.rows.push_back({.name = variant.label,
+                          .cells = {exact_text(rate_of(variant)), exact_text(variant.momentum),
+                                    decimal_text(static_cast<double>(variant.batch_size), 0),
+                                    variant.is_at_border ? "yes" : "no", std::to_string(runs),
+                                    decimal_text(static_cast<double>(samples), 0)}});
+  }
+  return table;
+}
+
+std::vector<NamedPlot> tuning_plots(const Comparison& comparison) {
+  std::vector<NamedPlot> plots;
+  const std::string time = comparison.has_virtual_clock ? "virtual s" : "s";
+  const auto add = [&](const std::string& name, const std::string& title, Value value,
+                       const auto& axis, const std::string& caption) {
+    LineChart chart{.title = title, .curves = curves_of(comparison, value)};
+    const Extent x = extent_of(chart.curves, &Point::x);
+    const Extent y = extent_of(chart.curves, &Point::y);
+    if (x.low > x.high || y.low > y.high) return;
+    chart.x = logarithmic_axis("learning rate / (1 - momentum)", x.low, x.high);
+    chart.y = axis(y);
+    plots.push_back({name, draw(chart), caption});
+  };
+  const auto target = tuning_target(comparison);
+  if (target) {
+    add(
+        "tuning-time", "Time to the target against the learning rate", seconds_of,
+        [&](Extent y) {
+          return logarithmic_axis(fmt::format("time to {} ({})", percent_text(*target), time),
+                                  y.low, y.high);
+        },
+        "A marker for each tuning run that reached the target on the validation split; lines "
+        "connect means.");
+  }
+  add(
+      "tuning-accuracy", "Accuracy against the learning rate", accuracy_of,
+      [](Extent y) { return accuracy_axis("validation accuracy (%)", y.low); },
+      "A marker for each tuning run that did not diverge.");
+  return plots;
+}
+
+std::string tuning_words(const Comparison& comparison) {
+  if (comparison.tuning.empty()) return "";
+  std::vector<std::int64_t> runs;
+  for (const ComparedVariant& variant : comparison.variants) {
+    std::int64_t count = 0;
+    for_each_tuning_run(comparison, variant.label, [&](const auto&, const auto&) { ++count; });
+    runs.push_back(count);
+  }
+  const auto target = tuning_target(comparison);
+  const std::string held_out =
+      comparison.tuning.front().chance
+          ? fmt::format(
+                " on {} samples that these runs did not train",
+                decimal_text(
+                    static_cast<double>(comparison.tuning.front().chance->validation_samples), 0))
+          : "";
+  return fmt::format(
+      "{} runs of each variant, with seeds of their own, searched the learning rate in factors of "
+      "2, and were judged by the time to {}{}; then the seeds of this report trained all samples "
+      "at "
+      "the chosen values",
+      amount_text(runs), target ? percent_text(*target) : "the target", held_out);
+}
+
+}  // namespace syncopate::bench

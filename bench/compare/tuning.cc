@@ -1,0 +1,259 @@
+#include "bench/compare/tuning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string_view>
+
+#include "bench/compare/chance.h"
+#include "bench/compare/comparison_file.h"
+#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/machine.h"
+#include "bench/compare/report/summary.h"
+#include "bench/compare/run_files.h"
+#include "bench/compare/run_plan.h"
+#include "bench/compare/run_trainer.h"
+#include "bench/plots/text.h"
+#include "models/base/errors.h"
+#include "worker/run/exit_codes.h"
+#include "worker/run/run_data.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The seeds of tuning runs begin beyond all seeds that a comparison can have.
+constexpr int kFirstTuningSeed = 10'000;
+constexpr TuningRange kMomenta{.first = 0, .last = 2, .least = 0, .most = 4};
+constexpr TuningRange kBatches{.first = -1, .last = 1, .least = -6, .most = 6};
+
+// Replaces the flag among the words of a variant, or adds it.
+void set_flag(std::vector<std::string>& flags, const std::string& name, const std::string& value) {
+  std::erase_if(
+      flags, [&](const std::string& flag) { return flag == name || flag.starts_with(name + "="); });
+  flags.push_back(name + "=" + value);
+}
+
+double momentum_of(const OptimizerOptions& optimizer) {
+  return optimizer.name == "momentum" ? optimizer.momentum : 0.0;
+}
+
+// Returns the options of a round, to which its variants are added.
+CompareOptions options_of_search(const CompareOptions& options) {
+  CompareOptions search = options;
+  search.variants.clear();
+  search.notes.clear();
+  search.left_out.clear();
+  return search;
+}
+
+DataSplits open_tuning_data(const CompareOptions& options) {
+  DataOptions how = data_options(options.shared, options.cache_dir);
+  how.split = options.tune.split;
+  DataSplits data = open_dataset(options.data, how);
+  require_classes("compare", options.data, data);
+  return data;
+}
+
+}  // namespace
+
+Tuning::Tuning(const CompareOptions& options, const DataSplits& data)
+    : options_(options), data_(data), results_(options.variants.size()) {
+  if (options.tune.momentum) space_.momentum = kMomenta;
+  if (options.tune.batch_size) space_.batch = kBatches;
+  for (const Variant& variant : options.variants) {
+    const RunSpec run = plan_run(options, variant, 1, data.train->size());
+    if (!run.refusal.empty()) throw UsageError(run.refusal);
+    if (options.tune.momentum && run.train.strategy.optimizer.name != "momentum") {
+      throw UsageError(
+          fmt::format("--tune momentum: {} has --optimizer {}; give -- --optimizer "
+                      "momentum, or leave momentum out",
+                      variant.label, run.train.strategy.optimizer.name));
+    }
+  }
+}
+
+Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const {
+  Variant at = options_.variants[variant];
+  const std::string word = at.word;
+  const RunSpec run = plan_run(options_, at, 1, data_.train->size());
+  const OptimizerOptions& optimizer = run.train.strategy.optimizer;
+  const double given = momentum_of(optimizer);
+  const double momentum =
+      options_.tune.momentum ? kTunedMomenta.at(static_cast<std::size_t>(point.momentum)) : given;
+  const double rate =
+      run.train.schedule.learning_rate * std::exp2(point.rate) * (1.0 - momentum) / (1.0 - given);
+  set_flag(at.flags, "--learning-rate", exact_text(rate));
+  set_flag(at.flags, "--learning-rate-scale", text_of(run.train, "--learning-rate-scale"));
+  if (options_.tune.momentum) set_flag(at.flags, "--momentum", exact_text(momentum));
+  if (options_.tune.batch_size) {
+    const double batch =
+        static_cast<double>(run.train.strategy.batch_size_per_replica) * std::exp2(point.batch);
+    at.worker_batch = std::max<std::int64_t>(1, std::llround(batch));
+    at.update_batch.reset();
+  }
+  return at;
+}
+
+std::optional<double> Tuning::target() const {
+  if (options_.target_accuracy) return options_.target_accuracy;
+  const auto baseline = std::ranges::find(options_.variants, 1, &Variant::workers);
+  const std::vector<Result>& results =
+      results_[baseline == options_.variants.end()
+                   ? 0
+                   : static_cast<std::size_t>(baseline - options_.variants.begin())];
+  double best = 0.0;
+  for (const Result& result : results) {
+    // Later results must not move the target of the earlier ones.
+    if (result.run.seed != static_cast<std::uint64_t>(kFirstTuningSeed + options_.first_seed)) {
+      continue;
+    }
+    if (std::abs(result.point.rate) > space_.rate.last) continue;
+    for (const CurvePoint& point : result.run.curve) best = std::fmax(best, point.accuracy);
+  }
+  return best > 0.0 ? std::optional(std::floor(1000.0 * kTargetShare * best) / 1000.0)
+                    : std::nullopt;
+}
+
+std::vector<TuningTrial> Tuning::trials_of(std::size_t variant) const {
+  const std::optional<double> target = this->target();
+  std::vector<TuningTrial> trials;
+  for (const auto& [point, run] : results_[variant]) {
+    const bool has_curve = !run.failure && !run.curve.empty();
+    const auto reached = has_curve && target ? time_to_target(run, *target) : std::nullopt;
+    trials.push_back({.point = point,
+                      .has_reached = reached.has_value(),
+                      .seconds = reached ? reached->seconds : 0.0,
+                      .accuracy = has_curve ? last_accuracy(run) : std::nan("")});
+  }
+  return trials;
+}
+
+ComparisonPart Tuning::next_round() {
+  ComparisonPart part{.options = options_of_search(options_), .runs = {}, .heads = {}, .files = {}};
+  planned_.clear();
+  for (std::size_t v = 0; v < options_.variants.size(); ++v) {
+    for (const TuningRun& next : next_runs(space_, trials_of(v))) {
+      Variant variant = variant_at(v, next.point);
+      std::string flags;
+      for (const std::string& flag : variant.flags)
+        flags += (flags.empty() ? "" : ",") + flag.substr(2);
+      if (options_.tune.batch_size) {
+        flags += fmt::format(",batch-size-per-replica={}", *variant.worker_batch);
+      }
+      variant.label = fmt::format("{}{{{}}}", variant.word, flags);
+      const auto seed =
+          static_cast<std::uint64_t>(kFirstTuningSeed + options_.first_seed + next.seed);
+      RunSpec run = plan_run(options_, variant, seed, data_.train->size());
+      run.train.split = options_.tune.split;
+      run.tuning_of = options_.variants[v].label;
+      if (std::ranges::find(part.options.variants, variant.label, &Variant::label) ==
+          part.options.variants.end()) {
+        part.options.variants.push_back(variant);
+      }
+      planned_.push_back({v, next.point, run_name(run) + ".jsonl"});
+      part.runs.push_back(std::move(run));
+    }
+  }
+  if (!results_.front().empty()) part.options.target_accuracy = target();
+  part.heads = planned_heads(part.options, part.runs, chance_of(data_));
+  return part;
+}
+
+bool Tuning::add_results(const fs::path& folder) {
+  std::vector<RunResult> runs;
+  for (const Planned& planned : planned_) {
+    const fs::path file = folder / "runs" / planned.file;
+    if (!fs::exists(file)) return false;
+    const auto run = read_run(file);
+    if (!run) return false;
+    runs.push_back(*run);
+  }
+  for (std::size_t i = 0; i < planned_.size(); ++i) {
+    results_[planned_[i].variant].push_back({planned_[i].point, std::move(runs[i])});
+  }
+  return true;
+}
+
+CompareOptions Tuning::tuned() const {
+  CompareOptions tuned = options_;
+  for (std::size_t v = 0; v < tuned.variants.size(); ++v) {
+    const TuningChoice choice = choice_of(space_, trials_of(v));
+    const std::string label = tuned.variants[v].label;
+    tuned.variants[v] = variant_at(v, choice.point);
+    tuned.variants[v].label = label;
+    tuned.variants[v].tuned = choice.is_at_border ? Tuned::kAtBorder : Tuned::kInside;
+  }
+  return tuned;
+}
+
+namespace {
+
+// Returns the folders of the rounds as far as their runs can be planned from the results there.
+std::vector<PlannedFolder> planned_rounds(const CompareOptions& options, const DataSplits& data,
+                                          const fs::path& dir) {
+  Tuning tuning(options, data);
+  std::vector<PlannedFolder> rounds;
+  for (int round = 1;; ++round) {
+    const ComparisonPart part = tuning.next_round();
+    if (part.runs.empty()) break;
+    rounds.push_back({(fs::path(kTuningFolder) / std::to_string(round)).string(), part.heads});
+    if (!tuning.add_results(round_folder(dir, round))) break;
+  }
+  return rounds;
+}
+
+// Makes room for the rounds in the folder of the report.
+void prepare_folder(const fs::path& dir, const std::vector<PlannedFolder>& rounds, bool replace) {
+  std::string conflict;
+  for (const PlannedFolder& round : rounds) {
+    if (conflict.empty()) conflict = conflict_in(dir / round.name, round.runs);
+  }
+  if (conflict.empty() && fs::exists(dir / "comparison.json") &&
+      !fs::exists(dir / rounds.front().name)) {
+    conflict = "has a comparison without --tune";
+  }
+  make_room(dir, conflict, replace);
+}
+
+}  // namespace
+
+std::optional<CompareOptions> tune(const CompareOptions& options, const std::string& command,
+                                   StopSignal& signals) {
+  const DataSplits data = open_tuning_data(options);
+  CompareOptions in_folder = options;
+  const auto planned = [&](const fs::path& dir) { return planned_rounds(options, data, dir); };
+  if (options.report.empty()) in_folder.report = numbered_folder("comparison", planned);
+  const fs::path& dir = in_folder.report;
+  prepare_folder(dir, planned(dir), options.replace);
+  const std::unique_ptr<ProgressDisplay> display = make_progress_display(options.show_progress);
+  if (options.report.empty()) display->note("the results go to the folder " + dir.string());
+  const ComparisonFacts facts{.command = command,
+                              .machine = machine_here(std::string(program_version())),
+                              .chance = chance_of(data)};
+  Tuning tuning(in_folder, data);
+  for (int round = 1;; ++round) {
+    ComparisonPart part = tuning.next_round();
+    if (part.runs.empty()) break;
+    const fs::path folder = round_folder(dir, round);
+    part.files = std::make_unique<RunFiles>(folder);
+    part.files->begin(part.heads, facts, options.replace);
+    std::vector<MissingRun> missing;
+    for (const RunSpec& run : part.runs) {
+      // A run that diverged is a result of the search, so it is not repeated.
+      if (!fs::exists(part.files->result(run))) missing.push_back({&part, &run});
+    }
+    display->note(fmt::format("tuning, round {}: {}", round,
+                              count_text(static_cast<int>(part.runs.size()), "run")));
+    const RunTrainer trainer{data, signals, *display, /*notes_failures_only=*/true};
+    if (!trainer.train(missing, static_cast<int>(part.runs.size()))) return std::nullopt;
+    check(tuning.add_results(folder), "all runs of a round have ended");
+  }
+  display->finish();
+  return tuning.tuned();
+}
+
+}  // namespace syncopate::bench

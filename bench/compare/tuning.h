@@ -1,0 +1,64 @@
+// Tunes the variants of a comparison before the comparison: --tune. Each variant has the same
+// number of runs, with seeds of their own, which are judged on a validation split. The runs are
+// trained in rounds. DIR/tuning/K has the runs of round K, in the form of a comparison.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/compare/comparison_parts.h"
+#include "bench/compare/report/run_result.h"
+#include "bench/compare/tuning_search.h"
+#include "worker/input/dataset.h"
+#include "worker/train/stop_signal.h"
+
+namespace syncopate::bench {
+
+// The searches of all variants of a comparison.
+class Tuning {
+ public:
+  // data: the data that tuning runs read, with a validation split. Throws UsageError for options
+  // that cannot be tuned.
+  Tuning(const CompareOptions& options, const DataSplits& data);
+
+  // Plans the next round from the results of the earlier ones. A round without runs means that all
+  // searches have ended.
+  ComparisonPart next_round();
+  // Adds the results of the last planned round. folder: the folder of the round, DIR/tuning/K.
+  // Returns false if a run is missing.
+  bool add_results(const std::filesystem::path& folder);
+
+  // Returns the options of the comparison, with the best values that the searches found.
+  CompareOptions tuned() const;
+
+ private:
+  struct Result {
+    TuningPoint point;
+    RunResult run;
+  };
+  struct Planned {
+    std::size_t variant;
+    TuningPoint point;
+    std::string file;
+  };
+
+  Variant variant_at(std::size_t variant, const TuningPoint& point) const;
+  std::optional<double> target() const;
+  std::vector<TuningTrial> trials_of(std::size_t variant) const;
+
+  CompareOptions options_;
+  const DataSplits& data_;
+  TuningSpace space_;
+  std::vector<std::vector<Result>> results_;  // by variant
+  std::vector<Planned> planned_;              // the runs of the last planned round
+};
+
+// Trains the tuning runs that the folder of the report does not have yet. Returns the options of
+// the comparison with the tuned values and the folder; nullopt if a signal stopped the training.
+// Throws UsageError, FileError.
+std::optional<CompareOptions> tune(const CompareOptions& options, const std::string& command,
+                                   StopSignal& signals);
+
+}  // namespace syncopate::bench

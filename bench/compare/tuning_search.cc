@@ -1,0 +1,130 @@
+#include "bench/compare/tuning_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+// The runs that are kept for repetitions, so that a search at a border still repeats its best
+// points.
+constexpr int kRepetitions = 4;
+constexpr int kFinalists = 2;
+
+// A point with the results of its runs.
+struct Tried {
+  TuningPoint point;
+  int runs = 0;
+  int reached = 0;
+  double log_seconds = 0.0;  // sum over the runs that reached the target
+  double accuracy = 0.0;     // sum over all runs
+
+  // Orders points, the best one first. Of equal points, the one nearer to the values without tuning
+  // is better.
+  auto rank() const {
+    const double share = static_cast<double>(reached) / runs;
+    const double value = reached > 0 ? log_seconds / reached : -accuracy / runs;
+    return std::tuple(-share, value, std::abs(point.rate), std::abs(point.batch), point);
+  }
+};
+
+std::vector<Tried> best_first(std::span<const TuningTrial> trials) {
+  std::map<TuningPoint, Tried> points;
+  for (const TuningTrial& trial : trials) {
+    Tried& tried = points[trial.point];
+    tried.point = trial.point;
+    ++tried.runs;
+    if (trial.has_reached) {
+      ++tried.reached;
+      tried.log_seconds += std::log(trial.seconds);
+    }
+    if (std::isfinite(trial.accuracy)) tried.accuracy += trial.accuracy;
+  }
+  std::vector<Tried> all;
+  for (const auto& [point, tried] : points) all.push_back(tried);
+  std::ranges::sort(all, {}, &Tried::rank);
+  return all;
+}
+
+constexpr std::array kAxes = {std::pair(&TuningPoint::rate, &TuningSpace::rate),
+                              std::pair(&TuningPoint::momentum, &TuningSpace::momentum),
+                              std::pair(&TuningPoint::batch, &TuningSpace::batch)};
+
+// Returns the nearest point beyond the tried ones next to this point; nullopt if the point is at no
+// border that may be crossed.
+std::optional<TuningPoint> beyond(const TuningSpace& space, const std::vector<Tried>& tried,
+                                  const TuningPoint& point) {
+  for (const auto& [axis, range] : kAxes) {
+    const auto position = [axis = axis](const Tried& one) { return one.point.*axis; };
+    const auto [least, most] = std::ranges::minmax(tried, {}, position);
+    TuningPoint next = point;
+    if (point.*axis == most.point.*axis && point.*axis < (space.*range).most) {
+      ++(next.*axis);
+      return next;
+    }
+    if (point.*axis == least.point.*axis && point.*axis > (space.*range).least) {
+      --(next.*axis);
+      return next;
+    }
+  }
+  return std::nullopt;
+}
+
+int size_of(const TuningRange& range) { return range.last - range.first + 1; }
+
+std::vector<TuningRun> grid_of(const TuningSpace& space) {
+  std::vector<TuningRun> runs;
+  for (int batch = space.batch.first; batch <= space.batch.last; ++batch) {
+    for (int momentum = space.momentum.first; momentum <= space.momentum.last; ++momentum) {
+      for (int rate = space.rate.first; rate <= space.rate.last; ++rate) {
+        runs.push_back({.point = {.rate = rate, .momentum = momentum, .batch = batch}});
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace
+
+int runs_of_search(const TuningSpace& space) {
+  return 2 * size_of(space.rate) * size_of(space.momentum) * size_of(space.batch) + 2;
+}
+
+std::vector<TuningRun> next_runs(const TuningSpace& space, std::span<const TuningTrial> trials) {
+  if (trials.empty()) return grid_of(space);
+  const int left = runs_of_search(space) - static_cast<int>(trials.size());
+  if (left <= 0) return {};
+  std::vector<Tried> tried = best_first(trials);
+  const int most = std::ranges::max(tried, {}, &Tried::runs).runs;
+  const std::optional<TuningPoint> next = beyond(space, tried, tried.front().point);
+  if (most == 1 && left > kRepetitions && next) return {{.point = *next}};
+  std::erase_if(tried, [&](const Tried& one) { return one.runs < most; });
+  const auto half = static_cast<int>((tried.size() + 1) / 2);
+  const int repeated = std::min({std::max(kFinalists, half), static_cast<int>(tried.size()), left});
+  std::vector<TuningRun> runs;
+  for (int i = 0; i < repeated; ++i) {
+    runs.push_back({.point = tried[static_cast<std::size_t>(i)].point, .seed = most});
+  }
+  return runs;
+}
+
+TuningChoice choice_of(const TuningSpace& space, std::span<const TuningTrial> trials) {
+  check(!trials.empty(), "a search has trials before it has a choice");
+  const std::vector<Tried> tried = best_first(trials);
+  const int most = std::ranges::max(tried, {}, &Tried::runs).runs;
+  // The last repetitions may have ended before the second of two finalists had its run.
+  const int enough = std::max(most - 1, std::min(most, 2));
+  const auto best =
+      std::ranges::find_if(tried, [&](const Tried& one) { return one.runs >= enough; });
+  return {.point = best->point,
+          .runs = best->runs,
+          .is_at_border = beyond(space, tried, best->point).has_value()};
+}
+
+}  // namespace syncopate::bench

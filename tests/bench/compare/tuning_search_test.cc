@@ -1,0 +1,119 @@
+// Tests of the search for hyperparameters, on results that are computed from the point.
+#include "bench/compare/tuning_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+namespace syncopate::bench {
+namespace {
+
+using Result = std::function<TuningTrial(const TuningRun&)>;
+
+// Returns a result whose time to the target is shortest at the rate `best` and doubles with each
+// position away from it. Too large rates never reach the target.
+Result shortest_at(int best, int largest = 99) {
+  return [=](const TuningRun& run) {
+    const int distance = std::abs(run.point.rate - best);
+    const bool is_stable = run.point.rate <= largest;
+    return TuningTrial{.point = run.point,
+                       .has_reached = is_stable,
+                       .seconds = std::exp2(distance),
+                       .accuracy = is_stable ? 0.9 : std::numeric_limits<double>::quiet_NaN()};
+  };
+}
+
+std::vector<TuningTrial> searched(const TuningSpace& space, const Result& result) {
+  std::vector<TuningTrial> trials;
+  for (std::vector<TuningRun> next = next_runs(space, trials); !next.empty();
+       next = next_runs(space, trials)) {
+    for (const TuningRun& run : next) trials.push_back(result(run));
+  }
+  return trials;
+}
+
+TEST(TuningSearch, FindsTheBestRateOfTheGrid) {
+  const TuningSpace space;
+  for (int best = -1; best <= 1; ++best) {
+    const auto trials = searched(space, shortest_at(best));
+    const TuningChoice choice = choice_of(space, trials);
+    EXPECT_EQ(choice.point.rate, best);
+    EXPECT_GE(choice.runs, 3);
+    EXPECT_FALSE(choice.is_at_border);
+  }
+}
+
+TEST(TuningSearch, GoesBeyondTheGridWhereTheBestRateIsAtItsBorder) {
+  const TuningSpace space;
+  for (const int best : {-4, 4}) {
+    const TuningChoice choice = choice_of(space, searched(space, shortest_at(best)));
+    EXPECT_EQ(choice.point.rate, best);
+    EXPECT_FALSE(choice.is_at_border);
+  }
+  const TuningChoice far = choice_of(space, searched(space, shortest_at(-9)));
+  EXPECT_EQ(far.point.rate, -5) << "the other runs are repetitions";
+  EXPECT_TRUE(far.is_at_border);
+}
+
+TEST(TuningSearch, HasTheSameNumberOfRunsWhateverTheResults) {
+  TuningSpace space;
+  for (int axes = 1; axes <= 3; ++axes) {
+    if (axes > 1) space.momentum = {.first = 0, .last = 2, .least = 0, .most = 4};
+    if (axes > 2) space.batch = {.first = -1, .last = 1, .least = -3, .most = 3};
+    for (int best = -9; best <= 9; ++best) {
+      EXPECT_EQ(static_cast<int>(searched(space, shortest_at(best, 5)).size()),
+                runs_of_search(space));
+    }
+  }
+}
+
+TEST(TuningSearch, RepeatsThePointsThatMayBeBestWithNewSeeds) {
+  const TuningSpace space;
+  std::vector<TuningTrial> trials;
+  std::set<std::pair<TuningPoint, int>> runs;
+  const Result result = shortest_at(0);
+  for (std::vector<TuningRun> next = next_runs(space, trials); !next.empty();
+       next = next_runs(space, trials)) {
+    for (const TuningRun& run : next) {
+      EXPECT_TRUE(runs.emplace(run.point, run.seed).second) << "each run is trained once";
+      EXPECT_LE(std::abs(run.point.rate), run.seed == 0 ? 2 : 1);
+      trials.push_back(result(run));
+    }
+  }
+}
+
+TEST(TuningSearch, PrefersRatesThatReachTheTargetToFasterOnesThatOftenMissIt) {
+  const TuningSpace space;
+  // At the rates 1 and 2 every second run misses the target, at larger rates every run.
+  const auto trials = searched(space, [](const TuningRun& run) {
+    return TuningTrial{
+        .point = run.point,
+        .has_reached = run.point.rate < 1 || (run.point.rate < 3 && run.seed % 2 == 0),
+        .seconds = std::exp2(-run.point.rate),
+        .accuracy = 0.9};
+  });
+  EXPECT_LT(choice_of(space, trials).point.rate, 1);
+}
+
+TEST(TuningSearch, ChoosesTheMostAccurateRateIfNoneReachesTheTarget) {
+  const TuningSpace space;
+  const auto trials = searched(space, [](const TuningRun& run) {
+    return TuningTrial{.point = run.point, .accuracy = 0.5 - 0.1 * std::abs(run.point.rate - 1)};
+  });
+  EXPECT_EQ(choice_of(space, trials).point.rate, 1);
+}
+
+TEST(TuningSearch, DoesNotDependOnTheOrderOfTheResults) {
+  const TuningSpace space;
+  std::vector<TuningTrial> trials = searched(space, shortest_at(1));
+  const TuningPoint point = choice_of(space, trials).point;
+  std::ranges::reverse(trials);
+  EXPECT_EQ(choice_of(space, trials).point, point);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,117 @@
+// Tests `syncopate-bench compare --tune` as a program.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/bench/compare/compare_program.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+
+namespace syncopate::test {
+namespace {
+
+using nlohmann::json;
+
+const Words kTuned = kSmall + as_words(
+                                  "--clock virtual --strategies mirrored,parameter-server:async "
+                                  "--target-accuracy 0.5 --tune");
+
+// Returns the descriptions of all rounds of tuning in the folder.
+std::vector<json> rounds_in(const fs::path& dir) {
+  std::vector<json> rounds;
+  for (int round = 1; fs::exists(dir / "tuning" / std::to_string(round)); ++round) {
+    rounds.push_back(
+        json::parse(read_text(dir / "tuning" / std::to_string(round) / "comparison.json")));
+  }
+  return rounds;
+}
+
+class TunedCompare : public Compare {};
+
+TEST_F(TunedCompare, GivesEachVariantTheSameNumberOfRunsOnSamplesThatItHoldsOut) {
+  successful(run(kTuned));
+  std::map<std::string, int> runs;
+  std::set<std::string> seeds;
+  for (const json& round : rounds_in(dir_)) {
+    EXPECT_EQ(round.at("chance").at("validation_samples"), 51) << "a tenth of 512";
+    for (const json& variant : round.at("variants")) {
+      runs[variant.at("tuning_of")] += static_cast<int>(variant.at("runs").size());
+    }
+  }
+  EXPECT_EQ(runs, (std::map<std::string, int>{{"mirrored", 12}, {"parameter-server:async", 12}}));
+  const json comparison = json::parse(read_text(dir_ / "comparison.json"));
+  EXPECT_EQ(comparison.at("chance").at("validation_samples"), 0) << "the report trains all samples";
+  EXPECT_EQ(comparison.at("learning_rate_rule"), "tuned");
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "12 runs of each variant"));
+  EXPECT_TRUE(fs::exists(dir_ / "plots/tuning-accuracy.svg"));
+}
+
+TEST_F(TunedCompare, ContinuesWithTheMissingRunsAndChoosesTheSameValues) {
+  successful(run(kTuned));
+  const std::string before = read_text(dir_ / "runs.csv");
+  const std::vector<json> rounds = rounds_in(dir_);
+  ASSERT_GE(rounds.size(), 2U);
+  fs::remove_all(dir_ / "tuning" / "2");
+  fs::remove(dir_ / rounds[0].at("variants")[0].at("runs")[0].get<std::string>());
+  fs::remove_all(dir_ / "runs");
+  const ProgramResult again = successful(run(kTuned));
+  EXPECT_EQ(read_text(dir_ / "runs.csv"), before) << again.err;
+  EXPECT_EQ(rounds_in(dir_), rounds);
+}
+
+TEST_F(TunedCompare, RefusesMistakesWithOneLine) {
+  const std::pair<Words, const char*> mistakes[] = {
+      {as_words("--tune rate"), "--tune rate: expected learning-rate, momentum or batch-size"},
+      {as_words("--tune momentum"), "give -- --optimizer momentum"},
+      {as_words("--tune --clusters jitter"), "in place of --clusters"},
+      {as_words("--tune batch-size --same batch"), "leave one of them out"},
+      {as_words("--split val=0.1"), "--split requires --tune"},
+      {as_words("--tune --split val=2"), "--split"},
+      {as_words("--batch-size 64"), "--batch-size requires --same batch"},
+      {as_words("--same batch --batch-size 65 --strategies mirrored"),
+       "--batch-size 65 cannot be divided among 2 workers; give --batch-size 66"},
+  };
+  for (const auto& [words, message] : mistakes) {
+    const ProgramResult result = run(kSmall + words);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_TRUE(contains(result.err, message)) << result.err;
+    EXPECT_FALSE(fs::exists(dir_ / "runs")) << message;
+  }
+}
+
+TEST_F(TunedCompare, IsRefusedWithAPresetAndForAReplay) {
+  const std::pair<Words, const char*> mistakes[] = {
+      {as_words("--clock virtual --preset momentum"), "leave --preset or --tune out"},
+      {as_words("--replay order --data digits"), "--tune: --replay computes what the job"}};
+  for (const auto& [words, message] : mistakes) {
+    const ProgramResult result = run_program(as_words(SYNCOPATE_BENCH, "compare --tune") + words);
+    EXPECT_EQ(result.exit_code, 2) << message;
+    EXPECT_TRUE(contains(result.err, message)) << result.err;
+  }
+}
+
+// At one batch, one worker and several compute the same updates, but for the order of additions.
+TEST_F(Compare, TrainsTheSameUpdatesWithAnyNumberOfWorkersAtTheSameBatch) {
+  successful(run(kSmall + as_words("--clock virtual --same batch --batch-size 32 --epochs 1 "
+                                   "--strategies one-device,mirrored,multi-worker-mirrored")));
+  std::map<std::string, json> last;
+  for (const char* name : {"one-device", "mirrored", "multi-worker-mirrored"}) {
+    last[name] =
+        metrics_lines(dir_ / "runs" / (std::string(name) + "-seed1.jsonl"), "summary").at(0);
+  }
+  for (const char* name : {"mirrored", "multi-worker-mirrored"}) {
+    EXPECT_EQ(last[name].at("steps"), last["one-device"].at("steps"));
+    EXPECT_EQ(last[name].at("samples"), last["one-device"].at("samples"));
+    EXPECT_NEAR(last[name].at("train_loss").get<double>(),
+                last["one-device"].at("train_loss").get<double>(), 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
