@@ -58,11 +58,16 @@ TEST(RunPlan, DividesTheSameBatchAmongSynchronousWorkersAlone) {
                       parse_variant("parameter-server:async", 4, 2),
                       parse_variant("pipeline:8", 4, 2)};
   options.batch_size = 80;
+  options.cluster.faults.service_time = {.kind = ServiceTimeKind::kConstant,
+                                         .mean_milliseconds = 3.0};
   const auto runs = plan_runs(options, 1000);
   const std::vector<std::string> batches = {"80", "20", "80", "10"};
   for (std::size_t i = 0; i < batches.size(); ++i) {
     EXPECT_EQ(value_of(runs[i], "--batch-size-per-replica"), batches[i]);
     EXPECT_EQ(runs[i].learning_rate_factor, 1.0) << "all updates have the same size";
+    EXPECT_DOUBLE_EQ(runs[i].faults.service_time.mean_milliseconds,
+                     3.0 * std::stod(batches[i]) / 10.0)
+        << "a step takes time in proportion to its samples";
     EXPECT_EQ(updates_of(options, options.variants[i], 1000),
               updates_of(options, options.variants[0], 1000));
   }
