@@ -208,9 +208,12 @@ void CompareFlags::declare_training() {
       "`momentum` and `batch-size` if they are named. The search trains each variant equally "
       "often, with seeds of its own, and judges these runs on samples that they do not train",
       {.value = "[momentum,batch-size]", .default_text = "none", .bare = "learning-rate"});
-  flags_.add("--split", &options_.tune.split,
-             "fraction of the training samples on which the search judges its runs",
-             {.value = "val=FRACTION", .needs = "--tune"});
+  flags_.add(
+      "--split", &options_.tune.split,
+      "fraction of the training samples on which the search judges its runs",
+      {.value = "val=FRACTION",
+       .default_text = std::string(kTuningSplit) + ", or the validation split of the data set",
+       .needs = "--tune"});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
@@ -342,7 +345,7 @@ void CompareFlags::parse_tune(const std::string& text) {
 
 void CompareFlags::check_tune(const CompareOptions& options) const {
   if (!options.tune.is_on) return;
-  parse_split(options.tune.split);
+  if (!options.tune.split.empty()) parse_split(options.tune.split);
   if (!preset_.empty()) {
     throw UsageError("--tune: a preset has its own learning rates; leave --preset or --tune out");
   }

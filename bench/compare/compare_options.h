@@ -33,13 +33,16 @@ struct StepTime {
   bool is_measured = false;  // true: measured, by --step-time measure
 };
 
+inline constexpr const char* kTuningSplit = "val=0.1";
+
 // The hyperparameters that are tuned before the comparison. The learning rate is always one of
 // them.
 struct TuneOptions {
   bool is_on = false;
   bool momentum = false;
   bool batch_size = false;
-  std::string split = "val=0.1";  // the --split of the tuning runs
+  // The --split of the tuning runs; "": the validation split of the data, or kTuningSplit.
+  std::string split{};
 };
 
 struct CompareOptions {

@@ -72,9 +72,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"learning_rate_rule", run.learning_rate_rule},
                      {"learning_rate", run.train.schedule.learning_rate},
                      {"learning_rate_factor", run.learning_rate_factor},
-                     {"momentum", run.train.strategy.optimizer.name == "momentum"
-                                      ? Json(run.train.strategy.optimizer.momentum)
-                                      : Json(0.0)},
+                     {"momentum", momentum_of(run.train.strategy.optimizer)},
                      {"batch_size", run.train.strategy.batch_size_per_replica},
                      {"threads_per_worker", run.train.strategy.lanes}};
   if (!run.tuning_of.empty()) head["variant"]["tuning_of"] = run.tuning_of;

@@ -231,6 +231,10 @@ std::int64_t worker_batch_of(const CompareOptions& options, const Variant& varia
   return *of_update / parts;
 }
 
+double momentum_of(const OptimizerOptions& optimizer) {
+  return optimizer_row(optimizer).has_momentum ? optimizer.momentum : 0.0;
+}
+
 std::string batch_words(const CompareOptions& options) {
   return options.batch_size ? fmt::format("{} samples per update", *options.batch_size)
                             : fmt::format("{} samples per worker", options.batch_size_per_replica);

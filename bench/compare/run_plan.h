@@ -28,6 +28,9 @@ int most_workers(const CompareOptions& options);
 // Returns the number of lanes of every worker: 1 unless the flags for all runs set another number.
 int threads_per_worker(const CompareOptions& options);
 
+// Returns the momentum of an optimizer; 0 if it has none.
+double momentum_of(const OptimizerOptions& optimizer);
+
 // Returns one run of a variant. train_samples: as for plan_runs().
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
                  std::int64_t train_samples);

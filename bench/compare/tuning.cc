@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <string_view>
 
 #include "bench/compare/chance.h"
 #include "bench/compare/comparison_file.h"
@@ -37,10 +36,6 @@ void set_flag(std::vector<std::string>& flags, const std::string& name, const st
   flags.push_back(name + "=" + value);
 }
 
-double momentum_of(const OptimizerOptions& optimizer) {
-  return optimizer.name == "momentum" ? optimizer.momentum : 0.0;
-}
-
 // Returns the options of a round, to which its variants are added.
 CompareOptions options_of_search(const CompareOptions& options) {
   CompareOptions search = options;
@@ -50,10 +45,15 @@ CompareOptions options_of_search(const CompareOptions& options) {
   return search;
 }
 
-DataSplits open_tuning_data(const CompareOptions& options) {
+// Opens the data of tuning runs. Sets options.tune.split if the data have no validation split.
+DataSplits open_tuning_data(CompareOptions& options) {
   DataOptions how = data_options(options.shared, options.cache_dir);
   how.split = options.tune.split;
   DataSplits data = open_dataset(options.data, how);
+  if (!data.validation) {
+    how.split = options.tune.split = kTuningSplit;
+    data = open_dataset(options.data, how);
+  }
   require_classes("compare", options.data, data);
   return data;
 }
@@ -67,7 +67,7 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data)
   for (const Variant& variant : options.variants) {
     const RunSpec run = plan_run(options, variant, 1, data.train->size());
     if (!run.refusal.empty()) throw UsageError(run.refusal);
-    if (options.tune.momentum && run.train.strategy.optimizer.name != "momentum") {
+    if (options.tune.momentum && !optimizer_row(run.train.strategy.optimizer).has_momentum) {
       throw UsageError(
           fmt::format("--tune momentum: {} has --optimizer {}; give -- --optimizer "
                       "momentum, or leave momentum out",
@@ -78,7 +78,6 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data)
 
 Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const {
   Variant at = options_.variants[variant];
-  const std::string word = at.word;
   const RunSpec run = plan_run(options_, at, 1, data_.train->size());
   const OptimizerOptions& optimizer = run.train.strategy.optimizer;
   const double given = momentum_of(optimizer);
@@ -223,9 +222,9 @@ void prepare_folder(const fs::path& dir, const std::vector<PlannedFolder>& round
 
 std::optional<CompareOptions> tune(const CompareOptions& options, const std::string& command,
                                    StopSignal& signals) {
-  const DataSplits data = open_tuning_data(options);
   CompareOptions in_folder = options;
-  const auto planned = [&](const fs::path& dir) { return planned_rounds(options, data, dir); };
+  const DataSplits data = open_tuning_data(in_folder);
+  const auto planned = [&](const fs::path& dir) { return planned_rounds(in_folder, data, dir); };
   if (options.report.empty()) in_folder.report = numbered_folder("comparison", planned);
   const fs::path& dir = in_folder.report;
   prepare_folder(dir, planned(dir), options.replace);
