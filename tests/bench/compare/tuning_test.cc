@@ -22,12 +22,14 @@ const Words kTuned = kSmall + as_words(
                                   "--clock virtual --strategies mirrored,parameter-server:async "
                                   "--target-accuracy 0.5 --tune");
 
-// Returns the descriptions of all rounds of tuning in the folder.
+// Returns the descriptions of all rounds of tuning in the folder, without the machines, which have a
+// date.
 std::vector<json> rounds_in(const fs::path& dir) {
   std::vector<json> rounds;
   for (int round = 1; fs::exists(dir / "tuning" / std::to_string(round)); ++round) {
     rounds.push_back(
         json::parse(read_text(dir / "tuning" / std::to_string(round) / "comparison.json")));
+    rounds.back().erase("machines");
   }
   return rounds;
 }
