@@ -184,7 +184,8 @@ class ReplicaLoop {
         options_(options),
         start_(start),
         replica_(replica),
-        delays_(options.service_time, options.first_worker + replica.index),
+        delays_(options.service_time, options.first_worker + replica.index,
+                profile_of(run.graph, replica)),
         job_(asynchronous_job(run.strategy, replica.index)),
         input_(run.workers.at(static_cast<std::size_t>(replica.index)).input),
         stop_(stop, job_, replica.index),
@@ -276,10 +277,11 @@ class ReplicaLoop {
 
   StepReport step(const Batch& batch) {
     const Span span(replica_.trace, TraceKind::kStep, own_.steps() + 1);
-    delays_.spend(own_.steps() + 1);
+    delays_.begin(own_.steps() + 1);
     return replica_step(
         replica_, batch,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
+        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1}, {},
+        &delays_);
   }
 
   // Every worker learns the job's count and fails alike, also with the samples of others.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <numbers>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
@@ -24,7 +26,8 @@ constexpr double kLongestSeconds = 1e6;
 constexpr int kMostWorkers = 1 << 16;
 
 // Parses a number from 0 to `most`; `unit` may follow it.
-std::optional<double> number_in(std::string_view text, double most, std::string_view unit = "") {
+std::optional<double> number_in(std::string_view text, double most = kLongestMilliseconds,
+                                std::string_view unit = "") {
   if (!unit.empty() && text.ends_with(unit)) text.remove_suffix(unit.size());
   const std::string number(text);
   char* end = nullptr;
@@ -39,38 +42,110 @@ std::optional<int> worker_in(const std::string& text) {
   return static_cast<int>(*number);
 }
 
+// Reads the times of kFile.
+void read_times(const std::string& file, std::string_view what, ServiceTimeOptions& options) {
+  std::ifstream in(file);
+  if (!in) throw UsageError(fmt::format("{} file:{}: cannot read the file", what, file));
+  std::vector<double> times;
+  double sum = 0.0;
+  int number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    const auto time = number_in(line);
+    if (!time) {
+      throw UsageError(fmt::format("{} file:{}: line {}: expected a time in milliseconds, not '{}'",
+                                   what, file, number, line.substr(0, 40)));
+    }
+    times.push_back(*time);
+    sum += *time;
+  }
+  if (!(sum > 0.0)) throw UsageError(fmt::format("{} file:{}: no time above 0", what, file));
+  options.file = file;
+  options.mean_milliseconds = sum / static_cast<double>(times.size());
+  for (double& time : times) time /= options.mean_milliseconds;
+  options.times = std::make_shared<const std::vector<double>>(std::move(times));
+}
+
+// Returns a random time with a mean of 1.
+double draw(const ServiceTimeOptions& options, const RandomStream& draws, std::uint64_t step) {
+  switch (options.kind) {
+    case ServiceTimeKind::kExponential:
+      return -std::log1p(-static_cast<double>(draws.uniform(step)));
+    case ServiceTimeKind::kLognormal: {
+      // The factor is exp(sigma z - sigma^2 / 2), where z = radius * cos(angle) is a normal
+      // deviate. Its mean is 1, because exp(sigma z) has the mean exp(sigma^2 / 2). Source: Box and
+      // Muller 1958, "A note on the generation of random normal deviates".
+      const double radius =
+          std::sqrt(-2.0 * std::log1p(-static_cast<double>(draws.uniform(2 * step))));
+      const double angle =
+          2.0 * std::numbers::pi * static_cast<double>(draws.uniform(2 * step + 1));
+      return std::exp(options.sigma * radius * std::cos(angle) -
+                      options.sigma * options.sigma / 2.0);
+    }
+    case ServiceTimeKind::kBursts: {
+      // The bursts of different workers begin at different steps. Steps count from 1, so draw 0 is
+      // free for the beginning.
+      const auto first = static_cast<std::uint64_t>(kBurstSteps * draws.uniform(0));
+      const bool is_in_burst = draws.uniform(1 + (step + first) / kBurstSteps) < kBurstShare;
+      return (is_in_burst ? options.burst_factor : 1.0) /
+             (1.0 + kBurstShare * (options.burst_factor - 1.0));
+    }
+    case ServiceTimeKind::kFile: {
+      const std::vector<double>& times = *options.times;
+      const auto first = static_cast<std::uint64_t>(static_cast<double>(times.size()) *
+                                                    static_cast<double>(draws.uniform(0)));
+      return times[(first + step) % times.size()];
+    }
+    default:
+      return 1.0;
+  }
+}
+
 }  // namespace
 
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what) {
   const auto refuse = [&] {
-    return UsageError(std::string(what) + " " + std::string(text) +
-                      ": expected constant:MS, exponential:MS or lognormal:MS[:SIGMA], "
-                      "milliseconds up to 60000, such as exponential:5");
+    return UsageError(
+        fmt::format("{} {}: expected {}, milliseconds up to {:g}, such as exponential:5", what,
+                    text, kServiceTimeForms, kLongestMilliseconds));
   };
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) throw refuse();
   const auto kind = value_named<ServiceTimeKind>(text.substr(0, colon));
   if (!kind) throw refuse();
-  std::string_view mean = text.substr(colon + 1);
   ServiceTimeOptions options{.kind = *kind};
-  if (options.kind == ServiceTimeKind::kLognormal) {
-    const std::size_t second = mean.find(':');
-    if (second != std::string_view::npos) {
-      const auto sigma = number_in(mean.substr(second + 1), kWidestSigma);
-      if (!sigma) throw refuse();
-      options.sigma = *sigma;
-      mean = mean.substr(0, second);
-    }
+  std::string_view first = text.substr(colon + 1);
+  std::string_view second;
+  if (const std::size_t next = first.rfind(':'); next != std::string_view::npos) {
+    second = first.substr(next + 1);
+    first = first.substr(0, next);
   }
-  const auto milliseconds = number_in(mean, kLongestMilliseconds);
-  if (!milliseconds) throw refuse();
-  options.mean_milliseconds = *milliseconds;
+  if (*kind == ServiceTimeKind::kFile) {
+    read_times(std::string(first), what, options);
+    if (!second.empty()) options.mean_milliseconds = number_in(second).value_or(-1.0);
+  } else {
+    options.mean_milliseconds = number_in(first).value_or(-1.0);
+  }
+  if (options.mean_milliseconds < 0.0) throw refuse();
+  if (second.empty()) return options;
+  if (*kind == ServiceTimeKind::kLognormal) {
+    options.sigma = number_in(second, kWidestSigma).value_or(-1.0);
+  } else if (*kind == ServiceTimeKind::kBursts) {
+    options.burst_factor = number_in(second, kLargestFactor).value_or(-1.0);
+  } else if (*kind != ServiceTimeKind::kFile) {
+    throw refuse();
+  }
+  if (options.sigma < 0.0 || options.burst_factor < kLeastFactor) throw refuse();
   return options;
 }
 
 std::string to_text(const ServiceTimeOptions& options) {
-  std::string text = fmt::format("{}:{}", name(options.kind), options.mean_milliseconds);
+  const std::string mean = fmt::format("{}", options.mean_milliseconds);
+  std::string text = std::string(name(options.kind)) + ":";
+  if (options.kind == ServiceTimeKind::kFile) return text + options.file + ":" + mean;
+  text += mean;
   if (options.kind == ServiceTimeKind::kLognormal) text += fmt::format(":{}", options.sigma);
+  if (options.kind == ServiceTimeKind::kBursts) text += fmt::format(":{}", options.burst_factor);
   return text;
 }
 
@@ -107,25 +182,12 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
   }
   const RandomStream draws(options.seed,
                            hash_name(fmt::format("service time of worker {}", worker)));
-  const auto index = static_cast<std::uint64_t>(step);
-  if (options.kind == ServiceTimeKind::kExponential) {
-    milliseconds *= -std::log1p(-static_cast<double>(draws.uniform(index)));
-  }
-  if (options.kind == ServiceTimeKind::kLognormal) {
-    // The factor is exp(sigma z - sigma^2 / 2), where z = radius * cos(angle) is a normal deviate.
-    // Its mean is 1, because exp(sigma z) has the mean exp(sigma^2 / 2). Source: Box and Muller
-    // 1958, "A note on the generation of random normal deviates".
-    const double radius =
-        std::sqrt(-2.0 * std::log1p(-static_cast<double>(draws.uniform(2 * index))));
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(draws.uniform(2 * index + 1));
-    milliseconds *=
-        std::exp(options.sigma * radius * std::cos(angle) - options.sigma * options.sigma / 2.0);
-  }
+  milliseconds *= draw(options, draws, static_cast<std::uint64_t>(step));
   return std::chrono::nanoseconds(std::llround(milliseconds * 1e6));
 }
 
-StepDelays::StepDelays(const ServiceTimeOptions& options, int worker)
-    : options_(options), worker_(worker) {
+StepDelays::StepDelays(const ServiceTimeOptions& options, int worker, StepProfile profile)
+    : options_(options), worker_(worker), profile_(std::move(profile)) {
   for (const Pause& pause : options.pauses) {
     if (pause.worker == worker) pauses_.push_back(pause);
   }
@@ -144,9 +206,19 @@ std::chrono::nanoseconds StepDelays::due(std::int64_t step,
   return service_time(options_, worker_, step) + std::chrono::nanoseconds(std::llround(sum * 1e9));
 }
 
-void StepDelays::spend(std::int64_t step) {
-  const std::chrono::nanoseconds delay = due(step, std::chrono::steady_clock::now());
-  if (delay.count() > 0) std::this_thread::sleep_for(delay);
+void StepDelays::begin(std::int64_t step) {
+  delay_ = due(step, std::chrono::steady_clock::now());
+  spent_ = std::chrono::nanoseconds(0);
+}
+
+void StepDelays::spend_until(double fraction) {
+  const auto wanted =
+      std::chrono::nanoseconds(std::llround(fraction * static_cast<double>(delay_.count())));
+  if (wanted <= spent_) return;
+  const auto begun = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(wanted - spent_);
+  // A thread sleeps somewhat longer than it asks for, so the next part is shortened.
+  spent_ += std::chrono::steady_clock::now() - begun;
 }
 
 }  // namespace syncopate

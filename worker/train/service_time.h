@@ -6,20 +6,32 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/base/enum_names.h"
+#include "worker/train/step_profile.h"
 
 namespace syncopate {
 
-enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential, kLognormal };
+enum class ServiceTimeKind : std::uint8_t {
+  kNone,
+  kConstant,
+  kExponential,
+  kLognormal,
+  // Groups of consecutive steps take longer, as on a machine that other jobs use now and then.
+  kBursts,
+  kFile,  // measured times from a file
+};
 constexpr auto named_values(ServiceTimeKind /*type*/) {
   return std::array{Named{"constant", ServiceTimeKind::kConstant},
                     Named{"exponential", ServiceTimeKind::kExponential},
-                    Named{"lognormal", ServiceTimeKind::kLognormal}};
+                    Named{"lognormal", ServiceTimeKind::kLognormal},
+                    Named{"bursts", ServiceTimeKind::kBursts},
+                    Named{"file", ServiceTimeKind::kFile}};
 }
 
 // A slow worker: its compute delays are multiplied by `factor`.
@@ -39,13 +51,29 @@ struct ServiceTimeOptions {
   ServiceTimeKind kind = ServiceTimeKind::kNone;
   double mean_milliseconds = 0.0;
   double sigma = 0.5;  // for kLognormal: the standard deviation of the logarithm
+  // For kBursts: the time of a step in a burst, divided by the time of another step.
+  double burst_factor = 10.0;
+  // For kFile: the file, and its times divided by their mean.
+  std::string file{};
+  std::shared_ptr<const std::vector<double>> times{};
   std::uint64_t seed = 1;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
 };
 
-// Parses a compute delay: "constant:20", "exponential:5" or "lognormal:5[:SIGMA]", where the number
-// is the mean in milliseconds. Throws UsageError naming `what`, such as "--service-time".
+// For kBursts: the length of a burst, and the fraction of the steps that are in bursts.
+inline constexpr std::int64_t kBurstSteps = 20;
+inline constexpr double kBurstShare = 0.1;
+
+// The forms of a compute delay, for --help and error messages.
+inline constexpr std::string_view kServiceTimeForms =
+    "constant:MS | exponential:MS | lognormal:MS[:SIGMA] | bursts:MS[:FACTOR] | file:FILE[:MS]";
+
+// Parses a compute delay, such as "constant:20", "exponential:5", "lognormal:5:0.5" or
+// "bursts:5:10", where the first number is the mean in milliseconds. "file:FILE" reads measured
+// times: a text file with a time in milliseconds on each line. Each worker takes them one after the
+// other from a random line on, so that slow times stay neighbours; "file:FILE:MS" multiplies them
+// so that MS is their mean. Throws UsageError naming `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
 // Returns the text that parse_service_time() reads. The kind must not be kNone.
 std::string to_text(const ServiceTimeOptions& options);
@@ -60,21 +88,31 @@ Pause parse_pause(std::string_view text);
 std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
                                       std::int64_t step);
 
-// Delays the steps of one worker, on the thread that calls it.
+// Delays the steps of one worker, on the thread that calls it. A step is delayed in parts, as if
+// each layer computed more slowly. So messages overlap with the delay in the same way as with
+// computation.
 class StepDelays {
  public:
-  StepDelays(const ServiceTimeOptions& options, int worker);
+  StepDelays(const ServiceTimeOptions& options, int worker, StepProfile profile = StepProfile());
   // Returns the delay of step `step`, which begins at `now`: the compute delay plus the pauses that
   // are due. A pause is due in the first step that begins at its time or later, and only once. The
   // times of pauses count from the first call.
   std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
-  // Sleeps for the delay that is due now.
-  void spend(std::int64_t step);
+  // Begins a step. The following functions sleep for a part of the step's delay.
+  void begin(std::int64_t step);
+  void before_use(BucketId bucket) { spend_until(profile_.use(bucket)); }
+  void before_push(BucketId bucket) { spend_until(profile_.completion(bucket)); }
 
  private:
+  // Sleeps until this fraction of the step's delay is spent.
+  void spend_until(double fraction);
+
   const ServiceTimeOptions& options_;
   const int worker_;
-  std::vector<Pause> pauses_;  // pauses of this worker that were not made yet
+  const StepProfile profile_;
+  std::chrono::nanoseconds delay_{0};  // of the current step
+  std::chrono::nanoseconds spent_{0};  // time that the current step has slept
+  std::vector<Pause> pauses_;          // pauses of this worker that were not made yet
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };
 

@@ -151,7 +151,8 @@ class TrainLoop {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
     const InputShard shard = run_.strategy.evaluation_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
-      delays_.emplace_back(options_.service_time, shard.first + replica.index);
+      delays_.emplace_back(options_.service_time, shard.first + replica.index,
+                           profile_of(run_.graph, replica));
     }
   }
 

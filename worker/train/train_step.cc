@@ -23,12 +23,19 @@ void start_forward(Replica& replica, const Batch& batch, const ValuesHook& befor
 
 }  // namespace
 
+StepProfile profile_of(const Graph& graph, const Replica& replica) {
+  return {graph, replica.arena->layout(), replica.arena->buckets()};
+}
+
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
-                        const ps::StopCounts& stops) {
+                        const ps::StopCounts& stops, StepDelays* delays) {
   VariableStore& variables = *replica.variables;
   Model& model = *replica.model;
   variables.pull(step);
-  ValuesHook before_use = [&](BucketId bucket) { variables.wait_values(bucket); };
+  ValuesHook before_use = [&](BucketId bucket) {
+    if (delays != nullptr) delays->before_use(bucket);
+    variables.wait_values(bucket);
+  };
   StepReport report{.scores = {.num_bad = batch.num_bad}};
   if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
   replica.samples_in_statistics += batch.num_samples;
@@ -45,6 +52,7 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   start_forward(replica, last == 0 ? batch : batch.rows(rest.begin, rest.end), before_use);
   std::optional<Span> backward(std::in_place, replica.passes_trace, TraceKind::kBackward);
   model.backward([&](BucketId bucket) {
+    if (delays != nullptr) delays->before_push(bucket);
     // The scores of the model are read as late as possible: waiting for them earlier would keep a
     // device idle between its forward and backward passes.
     if (bucket == 0) report += StepReport{.scores = model.scores()};
@@ -63,10 +71,13 @@ StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& 
   StepReport total;
   strategy.for_each_replica([&](Replica& replica) {
     const Span span(replica.trace, TraceKind::kStep, step.step);
-    if (!delays.empty()) delays[static_cast<std::size_t>(replica.index)].spend(step.step);
+    StepDelays* const delay =
+        delays.empty() ? nullptr : &delays[static_cast<std::size_t>(replica.index)];
+    if (delay != nullptr) delay->begin(step.step);
     const StepReport report =
-        shard.count == 1 ? replica_step(replica, batch, step, stops)
-                         : replica_step(replica, take_slice(batch, replica, shard), step, stops);
+        shard.count == 1
+            ? replica_step(replica, batch, step, stops, delay)
+            : replica_step(replica, take_slice(batch, replica, shard), step, stops, delay);
     if (replica.index == 0) total = report;
   });
   return total;

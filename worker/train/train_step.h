@@ -10,10 +10,14 @@
 
 namespace syncopate {
 
+// Returns the profile of a step of the replica, which trains this graph.
+StepProfile profile_of(const Graph& graph, const Replica& replica);
+
 // Runs one replica's part of a step, on the replica's own thread; no other replica uses `batch`.
-// Returns what VariableStore::commit() returns. Throws what the replica's model and store throw.
+// delays: the compute delays of the replica, which have begun the step; null for no delays. Returns
+// what VariableStore::commit() returns. Throws what the replica's model and store throw.
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
-                        const ps::StopCounts& stops = {});
+                        const ps::StopCounts& stops = {}, StepDelays* delays = nullptr);
 
 // Runs this task's part of a step: calls replica_step for each local replica with its share of the
 // batch. stops: for each kind of request to stop, how many reached this task. delays: the compute

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "models/base/errors.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -24,7 +29,7 @@ TEST(ServiceTime, IsAFunctionOfSeedWorkerAndStep) {
 }
 
 TEST(ServiceTime, HasTheRequestedMean) {
-  for (const char* text : {"exponential:5", "lognormal:5", "lognormal:5:0.9"}) {
+  for (const char* text : {"exponential:5", "lognormal:5", "lognormal:5:0.9", "bursts:5:4"}) {
     const ServiceTimeOptions options = parse_service_time(text, "--service-time");
     std::chrono::nanoseconds sum(0);
     constexpr int kDraws = 20000;
@@ -47,8 +52,52 @@ TEST(ServiceTime, OfASlowWorkerIsMultipliedByItsFactor) {
 }
 
 TEST(ServiceTime, IsReadFromTheTextOfEachKind) {
-  for (const std::string text : {"constant:20", "exponential:5", "lognormal:5:0.9"}) {
+  for (const std::string text : {"constant:20", "exponential:5", "lognormal:5:0.9", "bursts:5:4"}) {
     EXPECT_EQ(to_text(parse_service_time(text, "--service-time")), text);
+  }
+}
+
+TEST(ServiceTime, OfBurstsIsLongInGroupsOfSteps) {
+  const ServiceTimeOptions options = parse_service_time("bursts:19:10", "--service-time");
+  int changes = 0;
+  int slow = 0;
+  constexpr int kSteps = 20'000;
+  for (int step = 1; step <= kSteps; ++step) {
+    const auto time = service_time(options, 0, step);
+    // The mean is 19 ms: nine tenths of the steps take 10 ms, the others 100 ms.
+    ASSERT_TRUE(time == milliseconds(10) || time == milliseconds(100)) << time.count();
+    slow += time == milliseconds(100) ? 1 : 0;
+    changes += step > 1 && time != service_time(options, 0, step - 1) ? 1 : 0;
+  }
+  // 1,000 groups of 20 steps; four standard errors of their number are 38 groups.
+  EXPECT_NEAR(slow, kSteps / 10, 38 * 20);
+  EXPECT_LT(changes, 2 * kSteps / 20 / 5);
+}
+
+TEST(ServiceTime, OfAFileKeepsTheOrderOfItsTimes) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "times").string();
+  std::ofstream(file) << "1\n2\n6\n";
+  const ServiceTimeOptions options = parse_service_time("file:" + file, "--service-time");
+  EXPECT_DOUBLE_EQ(options.mean_milliseconds, 3.0);
+  std::string order;
+  for (int step = 1; step <= 4; ++step) {
+    order += std::to_string(service_time(options, 0, step) / milliseconds(1));
+  }
+  EXPECT_NE(std::string("1261261").find(order), std::string::npos) << order;
+  // The text keeps a mean that was changed, and so do the times.
+  const ServiceTimeOptions scaled = parse_service_time("file:" + file + ":6", "--service-time");
+  EXPECT_EQ(to_text(scaled), "file:" + file + ":6");
+  EXPECT_EQ(service_time(scaled, 0, 1), 2 * service_time(options, 0, 1));
+}
+
+TEST(ServiceTime, RefusesAFileWithoutTimes) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "times").string();
+  EXPECT_THROW(parse_service_time("file:" + file, "--service-time"), UsageError) << "missing";
+  for (const char* text : {"", "0\n", "1\nx\n", "-1\n"}) {
+    std::ofstream(file) << text;
+    EXPECT_THROW(parse_service_time("file:" + file, "--service-time"), UsageError) << text;
   }
 }
 
@@ -86,13 +135,37 @@ TEST(StepDelays, AreSpentByTheCaller) {
   options.pauses.push_back({.worker = 0, .at_seconds = 0.0, .for_seconds = 0.05});
   StepDelays delays(options, 0);
   const auto begin = std::chrono::steady_clock::now();
-  delays.spend(1);
+  delays.begin(1);
+  delays.before_use(0);
+  delays.before_push(0);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
 }
 
+TEST(StepDelays, AreSpentInPartsByTheLayers) {
+  GraphBuilder builder("two");
+  NodeId x = builder.dense(builder.input({30}, {}), "first", 10);
+  const Graph graph = builder.finish(builder.dense(x, "second", 10));
+  const ArenaLayout layout = graph.parameter_layout();
+  ServiceTimeOptions options;
+  options.pauses.push_back({.worker = 0, .at_seconds = 0.0, .for_seconds = 0.12});
+  StepDelays delays(options, 0, StepProfile(graph, layout, plan_buckets(layout, 300)));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] { return std::chrono::steady_clock::now() - begin; };
+  delays.begin(1);
+  delays.before_use(1);
+  EXPECT_LT(elapsed(), milliseconds(30)) << "the first layer's values are used at once";
+  delays.before_use(0);
+  EXPECT_GE(elapsed(), milliseconds(30));
+  delays.before_push(0);
+  EXPECT_GE(elapsed(), milliseconds(60));
+  delays.before_push(1);
+  EXPECT_GE(elapsed(), milliseconds(120));
+}
+
 TEST(ServiceTime, RefusesOtherText) {
-  for (const char* text : {"", "20", "constant", "constant:", "constant:x", "constant:-1",
-                           "constant:1e9", "uniform:3", "exponential:nan"}) {
+  for (const char* text :
+       {"", "20", "constant", "constant:", "constant:x", "constant:-1", "constant:1e9", "uniform:3",
+        "exponential:nan", "constant:1:2", "bursts:1:0", "file:"}) {
     EXPECT_THROW(parse_service_time(text, "--service-time"), UsageError) << text;
   }
 }

@@ -196,8 +196,12 @@ std::vector<TrainFlag> output_flags() {
 std::vector<TrainFlag> fault_flags() {
   return {
       {.name = "--service-time",
-       .help = "distribution of a delay, in milliseconds, that is added to each step to imitate a "
-               "slower machine: constant:MS | exponential:MS | lognormal:MS[:SIGMA]",
+       .help = "delay that is added to each step to imitate a slower machine, with a mean of MS "
+               "milliseconds: " +
+               std::string(kServiceTimeForms) +
+               ". SIGMA is the standard deviation of the logarithm (default: 0.5). In bursts of 20 "
+               "steps, which are a tenth of the steps, a step takes FACTOR times (default: 10) as "
+               "long as others. FILE has a measured time in milliseconds on each line",
        .field = [](TrainOptions& o) -> FlagTarget {
          return [&o](const std::string& text) {
            o.loop.service_time = parse_service_time(text, "--service-time");
