@@ -11,6 +11,7 @@
 #include "bench/compare/variant.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {
@@ -53,8 +54,8 @@ ClusterFlags flags_of(const NamedCluster& row, int workers, double step_millisec
 std::vector<std::pair<std::string, std::string>> split_flags(const std::string& text,
                                                              const std::string& word) {
   std::vector<std::pair<std::string, std::string>> flags;
-  constexpr std::array kFlags = {"service-time", "slow-worker", "slow",       "pause",
-                                 "kill",         "join",        "link-delay", "link-rate"};
+  constexpr std::array kFlags = {"service-time", "slow-worker", "slow",      "pause", "kill",
+                                 "join",         "link-delay",  "link-rate", "costs"};
   const auto begins_flag = [&](const std::string& part) {
     return std::ranges::any_of(
         kFlags, [&](const std::string& flag) { return part.starts_with(flag + "="); });
@@ -92,6 +93,7 @@ ClusterFlags own_flags(const std::string& word, int workers, double step_millise
     if (flag == "join") flags.joins.push_back(value);
     if (flag == "link-delay") flags.link_delay = value;
     if (flag == "link-rate") flags.link_rate = value;
+    if (flag == "costs") flags.costs = value;
   }
   return flags;
 }
@@ -141,7 +143,38 @@ Cluster parse_cluster(const std::string& word, int workers, double step_millisec
   return with(own_flags(word, workers, step_milliseconds));
 }
 
+Fields fields_of_costs(const std::string& costs) {
+  constexpr std::array<std::string_view, 4> kFields = {"step", "update", "message", "copy"};
+  const auto fields = parse_fields(costs);
+  const bool is_known = fields && std::ranges::all_of(*fields, [&](const auto& field) {
+                          return std::ranges::find(kFields, field.first) != kFields.end();
+                        });
+  if (is_known) return *fields;
+  throw UsageError(fmt::format(
+      "--costs {}: expected step=TIME, update=RATE, message=TIME and copy=RATE, or some of them, "
+      "such as step=0.2ms,update=16gbit",
+      costs));
+}
+
+// Adds the costs of a machine. A message takes a time of its own, and its bytes are copied before
+// or after they pass the link; so the machine acts like one more link.
+void add_costs(const std::string& costs, FaultInjection& faults) {
+  const Fields fields = fields_of_costs(costs);
+  const auto value = [&](const char* name, const auto& parse) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? 0.0 : parse(found->second, "--costs " + std::string(name));
+  };
+  faults.compute_seconds = value("step", parse_seconds);
+  faults.server_bytes_per_second = value("update", parse_rate);
+  faults.link.delay_seconds += value("message", parse_seconds);
+  double& rate = faults.link.bytes_per_second;
+  const double copy = value("copy", parse_rate);
+  if (copy > 0.0) rate = rate > 0.0 ? 1.0 / (1.0 / rate + 1.0 / copy) : copy;
+}
+
 }  // namespace
+
+bool has_step_cost(const std::string& costs) { return fields_of_costs(costs).contains("step"); }
 
 void add_flags(Cluster& cluster, const ClusterFlags& flags) {
   FaultInjection& faults = cluster.faults;
@@ -172,6 +205,10 @@ void add_flags(Cluster& cluster, const ClusterFlags& flags) {
   if (!flags.link_rate.empty()) {
     faults.link.bytes_per_second = parse_link_rate(flags.link_rate);
     keep("--link-rate", flags.link_rate);
+  }
+  if (!flags.costs.empty()) {
+    add_costs(flags.costs, faults);
+    keep("--costs", flags.costs);
   }
 }
 

@@ -25,11 +25,15 @@ struct ClusterFlags {
   std::vector<std::string> joins{};
   std::string link_delay{};
   std::string link_rate{};
+  std::string costs{};
 };
 
 // Adds the faults of these flags to the cluster. A service time replaces the service time that the
 // cluster has. Throws UsageError for a wrong value.
 void add_flags(Cluster& cluster, const ClusterFlags& flags);
+
+// Returns whether a value of --costs has a compute time of a step.
+bool has_step_cost(const std::string& costs);
 
 // Converts a value of --slow-worker, such as "4x", to the value of --slow that makes the last
 // worker slower by this factor. Throws UsageError for a factor in another form.

@@ -229,12 +229,22 @@ void CompareFlags::declare_training() {
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
   flags_.add("--service-time", &cluster_.service_time,
-             "delay of a step, with a mean of MS milliseconds: constant:MS | exponential:MS | "
-             "lognormal:MS[:SIGMA] (SIGMA: standard deviation of the logarithm, by default 0.5). "
-             "With --clock real, a worker computes the step and also sleeps for the delay "
-             "(pipeline does not support this). With --clock virtual, the delay is the whole "
-             "compute time of a step",
-             {.value = "DELAY", .default_text = "none; constant:1 with --clock virtual"});
+             "delay of a step, with a mean of MS milliseconds: " + std::string(kServiceTimeForms) +
+                 ", as described in `syncopate train --help`. With --clock real, a worker computes "
+                 "the step and also sleeps for the delay (pipeline does not support this). With "
+                 "--clock virtual, the delay is the whole compute time of a step, unless --costs "
+                 "adds to it",
+             {.value = "DELAY",
+              .default_text = "none; constant:1 with --clock virtual and no step time in --costs"});
+  flags_.add(
+      "--costs", &cluster_.costs,
+      "with --clock virtual: times of a machine that are added to the simulated times. step: "
+      "computation of a step with --batch-size-per-replica samples; update: rate at which a server "
+      "applies gradients; message: time of a message of any size; copy: rate at which messages are "
+      "copied. Fields may be left out. `syncopate-bench plan` prints step and update of this "
+      "machine. "
+      "`message` is half of the time that `syncopate-bench ps` prints for a small size",
+      {.value = "step=TIME,update=RATE,message=TIME,copy=RATE", .default_text = "none"});
   flags_.add("--slow", &cluster_.slow,
              "multiply the compute delay (--service-time) of worker W by F",
              {.value = "worker=W,factor=F", .repeats = true});
@@ -382,13 +392,19 @@ void CompareFlags::apply_faults(CompareOptions& options) const {
   const bool is_virtual = options.clock == Clock::kVirtual;
   ClusterFlags flags = cluster_;
   const ServiceTimeOptions& presets = options.cluster.faults.service_time;
-  if (flags.service_time.empty() && is_virtual && presets.kind == ServiceTimeKind::kNone) {
+  if (!is_virtual && !flags.costs.empty()) {
+    throw UsageError(
+        "--costs: real processes have costs of their own; leave it out, or choose --clock virtual");
+  }
+  const bool has_times = presets.kind != ServiceTimeKind::kNone || has_step_cost(flags.costs);
+  if (flags.service_time.empty() && is_virtual && !has_times) {
     flags.service_time = "constant:1";  // without a delay all steps would end at time 0
   }
   if (!slow_worker_.empty()) flags.slow.push_back(slow_worker(slow_worker_, most_workers(options)));
   add_flags(options.cluster, flags);
   const FaultInjection& faults = options.cluster.faults;
-  if (is_virtual && faults.service_time.mean_milliseconds <= 0.0) {
+  if (is_virtual && faults.service_time.mean_milliseconds <= 0.0 &&
+      !(faults.compute_seconds > 0.0)) {
     throw UsageError(
         "--service-time " + flags.service_time +
         ": under the virtual clock all steps would end at time 0; give more than 0 ms");
@@ -403,7 +419,7 @@ void CompareFlags::check_clusters() const {
     throw UsageError("--clusters: clusters are simulated; leave --clock real out");
   }
   for (const char* flag : {"--service-time", "--slow", "--slow-worker", "--pause", "--kill",
-                           "--join", "--link-delay", "--link-rate"}) {
+                           "--join", "--link-delay", "--link-rate", "--costs"}) {
     if (!flags_.has(flag)) continue;
     throw UsageError(
         fmt::format("{}: --clusters describes each cluster; leave {} out, or write "

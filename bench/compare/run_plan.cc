@@ -64,8 +64,10 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   if (!variant.has_tasks()) faults.link = {};
   // The delay is that of a step with the batch of the comparison. A step takes time in proportion
   // to its samples; otherwise a larger batch would cost nothing under the virtual clock.
-  faults.service_time.mean_milliseconds *= static_cast<double>(worker_batch_of(options, variant)) /
-                                           static_cast<double>(options.batch_size_per_replica);
+  const double samples = static_cast<double>(worker_batch_of(options, variant)) /
+                         static_cast<double>(options.batch_size_per_replica);
+  faults.service_time.mean_milliseconds *= samples;
+  faults.compute_seconds *= samples;
   return faults;
 }
 

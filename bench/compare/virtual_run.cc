@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/virtual_clock/outgoing_gradient.h"
 #include "bench/virtual_clock/step_times.h"
 #include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/timed_buckets.h"
 #include "bench/virtual_clock/virtual_plan.h"
 #include "models/base/errors.h"
 #include "models/tensor/parameter_arena.h"
@@ -17,29 +17,36 @@
 namespace syncopate::bench {
 namespace {
 
+// Returns the buckets of a step that does not overlap with messages, because the prediction does
+// not know how long a step computes.
+TimedBuckets without_overlap(TimedBuckets buckets) {
+  buckets.profile = StepProfile(buckets.bytes.size());
+  return buckets;
+}
+
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
-  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
+  const TimedBuckets buckets = without_overlap(plan.buckets);
   // A simulated step needs a compute time above 0, so each takes 1 ms, which is subtracted below.
   FaultInjection faults{
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,
                    .workers = plan.tasks(),
-                   .value_bytes = bytes,
-                   .has_servers = plan.has_servers,
+                   .buckets = buckets,
                    .pipeline = plan.pipeline},
                   faults, 1);
   if (plan.pipeline) {
-    times.step(1, bytes);
+    times.step(1, buckets.bytes);
     return times.accounts().front().communication;
   }
-  return times.step(1, bytes) - std::chrono::milliseconds(1);
+  return times.step(1, buckets.bytes) - std::chrono::milliseconds(1);
 }
 
 VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
-  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
-  Network network(link, 1, plan.servers());
+  const std::vector<std::int64_t> bytes = plan.buckets.bytes_by_server();
+  const int servers = plan.buckets.servers();
+  Network network(link, 1, servers);
   VirtualTime end{0};
-  for (int s = 0; s < plan.servers(); ++s) {
+  for (int s = 0; s < servers; ++s) {
     const std::int64_t part = bytes[static_cast<std::size_t>(s)];
     end = std::max(end, network.down(network.up(VirtualTime(0), 0, s, part), s, 0, part));
   }

@@ -25,6 +25,9 @@ struct FaultInjection {
   // Under the virtual clock: the computation time of every step, in addition to the compute delay.
   // The computation time of a slow worker is multiplied by the factor of this worker.
   double compute_seconds = 0.0;
+  // Under the virtual clock: the bytes of gradients that a server applies per second, one update at
+  // a time; 0: updates take no time.
+  double server_bytes_per_second = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
   std::vector<Kill> kills;

@@ -18,7 +18,6 @@
 #include "bench/harness/report.h"
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
-#include "bench/virtual_clock/outgoing_gradient.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -154,20 +153,21 @@ class Planner {
         data_(open_dataset(options.data, data_options(shared_, options.cache_dir))),
         graph_(network_for_data(options.model, options.data, data_, shared_.options.network)),
         placement_(placement_of(graph_, options.servers)),
+        buckets_(plan_buckets_of(graph_, options.servers)),
         slots_(static_cast<int>(
             make_optimizer(shared_.options.strategy.optimizer)->slot_names().size())) {
     require_classes("plan", options.data, data_);
     check_cuts();
     note_train_flags();
     plan_.parameters = parameters_of(graph_.parameter_layout());
-    plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
+    plan_.server_bytes = buckets_.served.bytes_by_server();
   }
 
   Plan run() {
     ForeignLoadMeter foreign({});
     plan_.calibration = calibrate_step(graph_, *data_.train, options_.batch_size_per_replica,
                                        options_.calibrate_steps);
-    plan_.server = calibrate_server(graph_, placement_, options_.servers);
+    plan_.server = calibrate_server(graph_, placement_);
     check_prediction();
     plan_.foreign_share = foreign.take();
     faults_.slow = options_.slow;
@@ -224,8 +224,8 @@ class Planner {
     FaultInjection here;
     here.compute_seconds = plan_.calibration.step_seconds;
     here.link = kInsideMachine;
-    TimingOptions timing = timing_of(parse_variant(kMirrored, kCheckedWorkers, 0),
-                                     plan_.server_bytes, here, options_.seed);
+    TimingOptions timing =
+        timing_of(parse_variant(kMirrored, kCheckedWorkers, 0), buckets_, here, options_.seed);
     timing.gradients = 1;  // Every step is the same.
     const auto measured =
         measure_two_replicas(graph_, *data_.train, options_.batch_size_per_replica);
@@ -238,7 +238,7 @@ class Planner {
     FaultInjection alone = faults_;
     alone.slow.clear();
     TimingOptions timing =
-        timing_of(parse_variant(kOneDevice, 1, 0), plan_.server_bytes, alone, options_.seed);
+        timing_of(parse_variant(kOneDevice, 1, 0), buckets_, alone, options_.seed);
     timing.gradients = options_.gradients;
     return simulate_timing(timing);
   }
@@ -259,9 +259,9 @@ class Planner {
   }
 
   void add_row(const Variant& variant) {
-    TimingOptions timing = timing_of(variant, plan_.server_bytes, faults_, options_.seed);
+    TimingOptions timing = timing_of(variant, buckets_, faults_, options_.seed);
     timing.gradients = options_.gradients;
-    timing.server_bytes_per_second = plan_.server.bytes_per_second();
+    timing.faults.server_bytes_per_second = plan_.server.bytes_per_second();
     std::vector<Stage> stages;
     if (variant.has_stages()) {
       stages = choose_stages(graph_, variant.workers, cut_of(variant),
@@ -288,6 +288,7 @@ class Planner {
   const DataSplits data_;
   const Graph graph_;
   const ps::Placement placement_;
+  const PlanBuckets buckets_;
   const int slots_;  // of the optimizer, for each parameter
   FaultInjection faults_;
   Plan plan_;
@@ -299,8 +300,10 @@ std::int64_t Plan::model_bytes() const noexcept {
   return std::accumulate(server_bytes.begin(), server_bytes.end(), std::int64_t{0});
 }
 
-std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers) {
-  return value_bytes_by_server(placement_of(graph, servers), servers);
+PlanBuckets plan_buckets_of(const Graph& graph, int servers) {
+  constexpr std::int64_t kMostBuckets = 8;  // per server
+  return {.served = joined(served_buckets(graph, placement_of(graph, servers)), kMostBuckets),
+          .reduced = joined(reduced_buckets(graph, StrategyOptions{}.bucket_bytes), kMostBuckets)};
 }
 
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults) {
@@ -321,21 +324,21 @@ void set_service_time(const std::string& text, double step_seconds, FaultInjecti
   faults.service_time = parse_service_time(spread, "--service-time");
 }
 
-TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
+TimingOptions timing_of(const Variant& variant, const PlanBuckets& buckets,
                         const FaultInjection& faults, std::uint64_t seed) {
   const ps::ConsistencyOptions consistency = variant.consistency;
-  const std::int64_t all =
-      std::accumulate(server_bytes.begin(), server_bytes.end(), std::int64_t{0});
-  const bool is_central = variant.row().shares_variables() && variant.servers == 0;
-  return {.strategy = variant.strategy,
-          .workers = variant.workers,
-          // With one replica, central storage keeps its variables on the replica's device.
-          .has_servers = variant.servers > 0 ||
-                         (is_central && (!is_synchronous(consistency) || variant.workers > 1)),
-          .consistency = consistency,
-          .server_bytes = variant.servers > 0 ? server_bytes : std::vector<std::int64_t>{all},
-          .faults = faults,
-          .seed = seed};
+  // With one replica, central storage keeps its variables on the replica's device.
+  const bool is_central = variant.row().shares_variables() && variant.servers == 0 &&
+                          (!is_synchronous(consistency) || variant.workers > 1);
+  TimingOptions timing{
+      .strategy = variant.strategy,
+      .workers = variant.workers,
+      .consistency = consistency,
+      .buckets = variant.servers > 0 || is_central ? buckets.served : buckets.reduced,
+      .faults = faults,
+      .seed = seed};
+  if (is_central) std::ranges::fill(timing.buckets.owner, 0);  // one shard in host memory
+  return timing;
 }
 
 void run_plan(const PlanOptions& options, std::ostream& out) {

@@ -96,7 +96,7 @@ struct ServerCalibration {
 };
 // Measures the update of a server on this machine. `plan` computes the time of servers from this
 // measurement.
-ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement, int servers);
+ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement);
 
 struct Plan {
   Calibration calibration;
@@ -121,17 +121,22 @@ struct Plan {
   std::int64_t model_bytes() const noexcept;
 };
 
-// Returns the bytes of the values that the strategy parameter-server places on each server. Throws
-// UsageError when there are more servers than parts into which the model can be divided.
-std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
+// The buckets of a network. Messages of neighbouring buckets are simulated as one message, so that
+// thousands of workers take seconds.
+struct PlanBuckets {
+  TimedBuckets served;   // of strategies with servers
+  TimedBuckets reduced;  // of strategies without servers
+};
+// Returns the buckets of a network. Throws UsageError when there are more servers than parts into
+// which the model can be divided.
+PlanBuckets plan_buckets_of(const Graph& graph, int servers);
 
 // Sets the step times of `faults` from `text` (PlanOptions::service_time) and the measured time of
 // a step. Throws UsageError for a wrong text.
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
-// Returns the options with which simulate_timing() simulates a variant. server_bytes: the bytes of
-// the values on each server.
-TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
+// Returns the options with which simulate_timing() simulates a variant.
+TimingOptions timing_of(const Variant& variant, const PlanBuckets& buckets,
                         const FaultInjection& faults, std::uint64_t seed);
 
 // Makes the measurements, simulates the strategies, and prints the plan to `out`. Throws

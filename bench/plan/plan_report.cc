@@ -117,6 +117,9 @@ void print_measurements(std::ostream& out, const PlanOptions& options, const Pla
       "thread (SGD, median of {}), {} GB/s\n",
       bytes_text(plan.server.bytes), time_text(plan.server.update_seconds), plan.server.pushes,
       number_text(plan.server.bytes_per_second() / 1e9));
+  out << fmt::format(
+      "for syncopate-bench compare --clock virtual: --costs step={:.3g}ms,update={:.3g}gb\n",
+      1e3 * step.step_seconds, plan.server.bytes_per_second() / 1e9);
   if (const auto& check = plan.check) {
     out << fmt::format(
         "prediction for {} workers on this machine: {} samples/s, measured {} (median of {} "

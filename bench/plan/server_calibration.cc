@@ -8,7 +8,7 @@
 
 #include "bench/harness/measure.h"
 #include "bench/plan/plan.h"
-#include "bench/virtual_clock/outgoing_gradient.h"
+#include "bench/virtual_clock/timed_buckets.h"
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
 #include "ps/shard/shard.h"
@@ -79,9 +79,8 @@ class MeasuredServer {
 
 }  // namespace
 
-ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement,
-                                   int servers) {
-  const std::vector<std::int64_t> bytes = value_bytes_by_server(placement, servers);
+ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement) {
+  const std::vector<std::int64_t> bytes = served_buckets(graph, placement).bytes_by_server();
   const auto most = std::ranges::max_element(bytes);
   std::vector<Bucket> buckets;
   for (std::size_t b = 0; b < placement.buckets.size(); ++b) {

@@ -11,26 +11,13 @@
 
 #include "bench/virtual_clock/event_queue.h"
 #include "bench/virtual_clock/virtual_plan.h"
+#include "bench/virtual_clock/worker_account.h"
 #include "ps/shard/shard.h"
 #include "strategies/asynchronous_job.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
-
-// How one worker spent its time, and the bytes that it sent and received.
-struct WorkerAccount {
-  bool has_joined = false;
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;
-  VirtualTime compute{0};        // computation with its delays and pauses
-  VirtualTime communication{0};  // messages in flight or waiting for a link
-  VirtualTime peers{0};          // waiting for other workers and for batches
-  VirtualTime servers{0};        // waiting for servers' updates; 0 if updates take no time
-  std::int64_t bytes_sent = 0;
-  std::int64_t bytes_received = 0;
-  VirtualTime all() const noexcept { return compute + communication + peers + servers; }
-};
 
 // Sums over the trained batches of a virtual job.
 struct JobSums {
@@ -83,9 +70,6 @@ class JobLines {
   VirtualTime line_at_{0};
   WorkerAccount all_at_line_;  // sum over all workers when the last line was written
 };
-
-// Returns the sums of the steps and times in the accounts of all workers.
-WorkerAccount sum_of(std::span<const WorkerAccount> workers);
 
 // The result of a virtual job.
 struct VirtualOutcome {

@@ -25,23 +25,4 @@ void OutgoingGradient::take(const Tensor& gradients, bool keep) {
   }
 }
 
-std::int64_t OutgoingGradient::bytes_to(int server) const {
-  std::int64_t bytes = 0;
-  for (std::size_t b = 0; b < parts_.size(); ++b) {
-    if (placement_.owner[b] == server) bytes += static_cast<std::int64_t>(parts_[b].bytes.size());
-  }
-  return bytes;
-}
-
-std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers,
-                                                ps::ValuesFormat format) {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(servers));
-  for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
-    const Bucket& bucket = placement.buckets[b];
-    bytes[static_cast<std::size_t>(placement.owner[b])] +=
-        (bucket.end - bucket.begin) * ps::bytes_per_value(format);
-  }
-  return bytes;
-}
-
 }  // namespace syncopate::bench

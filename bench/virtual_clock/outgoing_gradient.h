@@ -26,8 +26,10 @@ class OutgoingGradient {
   const ps::EncodedGradient& part(BucketId bucket) const {
     return parts_[static_cast<std::size_t>(bucket)];
   }
-  // Returns the number of encoded bytes of the last gradient for this server.
-  std::int64_t bytes_to(int server) const;
+  // Returns the number of encoded bytes of the last gradient for this bucket.
+  std::int64_t bytes(BucketId bucket) const {
+    return static_cast<std::int64_t>(part(bucket).bytes.size());
+  }
 
  private:
   const ps::Placement& placement_;
@@ -42,9 +44,5 @@ std::span<Value> part_of(std::span<Value> values, const Bucket& range) {
   return values.subspan(static_cast<std::size_t>(range.begin),
                         static_cast<std::size_t>(range.end - range.begin));
 }
-
-// Returns, for each server, the bytes of the values that the server sends to a worker.
-std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers,
-                                                ps::ValuesFormat format = ps::ValuesFormat::kF32);
 
 }  // namespace syncopate::bench

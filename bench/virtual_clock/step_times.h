@@ -1,10 +1,11 @@
 // Computes when the steps of a synchronous job end under the virtual clock, without training.
 //
-// mirrored, multi-worker-mirrored: all workers wait for the slowest worker, then for one ring
-// all-reduce. central-storage, parameter-server: a worker sends its gradient to each server as soon
-// as the gradient is computed. When a server has the gradients of all workers, it sends the new
-// values to all workers. A worker continues when it has the values of every server. Updates take no
-// time unless server_bytes_per_second is set. pipeline: a worker is a stage (pipeline_times.h).
+// mirrored, multi-worker-mirrored: a ring all-reduce of each bucket begins when the gradients of
+// all workers are complete and the all-reduce of the bucket before has ended. All workers wait for
+// the last one. central-storage, parameter-server: a worker sends the gradients of each bucket as
+// soon as they are complete. When the bucket's server has the gradients of all workers, it updates
+// the bucket and sends the new values to all workers. A worker continues when it has the values of
+// its first layers (timed_buckets.h). pipeline: a worker is a stage (pipeline_times.h).
 //
 // A kill restarts the job as `launch --restart` does. The current step is lost. All workers wait
 // until the killed worker is back, and until all workers except rank 0 have received the values.
@@ -15,23 +16,22 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/fault_injection.h"
 #include "bench/virtual_clock/job_lines.h"
 #include "bench/virtual_clock/pipeline_times.h"
 #include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/timed_buckets.h"
 
 namespace syncopate::bench {
 
 struct StepTimesOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
-  std::vector<std::int64_t> value_bytes;  // bytes of the values on each server
-  bool has_servers = false;               // false: the workers all-reduce all bytes
-  std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
-  // The bytes of gradients that a server applies per second; 0: no limit. Only `plan` sets this.
-  double server_bytes_per_second = 0.0;
+  TimedBuckets buckets;
+  std::int64_t checkpoint_every = 0;       // steps between checkpoints; 0: none
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
 };
 
@@ -40,26 +40,44 @@ class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed);
 
-  // Simulates the next step, which has the number `step`. gradient_bytes: the bytes of a gradient
-  // for each server. Returns the time at which the last worker has the new values. Throws PeerError
-  // if a worker is killed during the step and is not restarted.
+  // Simulates the next step, which has the number `step`. gradient_bytes: the bytes of the
+  // gradients of each bucket; unused without servers. Returns the time at which the last worker has
+  // the new values. Throws PeerError if a worker is killed during the step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // Returns the time accounts of all workers. WorkerAccount::samples is not set.
-  std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
+  std::vector<WorkerAccount> accounts() const;
 
  private:
+  struct Worker {
+    VirtualTime ready{0};           // when the worker begins its next step
+    std::vector<BucketTrip> trips;  // of the last step, by bucket
+    // The times of the current step: when it began to compute without further waiting, how long it
+    // computes, and when it has computed.
+    VirtualTime started{0};
+    VirtualTime compute{0};
+    VirtualTime computed{0};
+    WorkerAccount account;
+  };
   struct State {
-    std::vector<VirtualTime> ready;  // when each worker has the values for its next step
-    std::vector<VirtualTime> computed;
-    std::vector<WorkerAccount> accounts;
+    std::vector<Worker> workers;
+    std::vector<VirtualTime> server_free;  // when each server has done its updates
     Network network;
     ComputeDelays delays;
+  };
+  // The gradients of a bucket that a worker sends.
+  struct Push {
+    VirtualTime at{0};
+    std::size_t worker = 0;
+    BucketId bucket = 0;
   };
 
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
   VirtualTime pass_stages(State& state, std::int64_t step) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
+  std::vector<Push> pushes_of(const State& state) const;
+  // Sends the values of the buckets, which are updated at these times, to all workers.
+  void answer(State& state, std::vector<std::pair<VirtualTime, BucketId>> updates) const;
   // Simulates a step of the job. If a kill interrupts the step, simulates the restart and the step
   // again.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
@@ -70,7 +88,9 @@ class StepTimes {
 
   const StepTimesOptions options_;
   const Link link_;
-  std::int64_t total_bytes_ = 0;
+  const double server_bytes_per_second_;
+  const std::vector<std::int64_t> bytes_by_server_;
+  const std::int64_t total_bytes_;
   std::vector<Kill> kills_;  // kills that have not happened yet; the next one is the last element
   State now_;
   State next_;  // the step being simulated; a member to reuse its memory

@@ -94,52 +94,54 @@ class TimingWindow {
 constexpr std::uint32_t kIncarnation = 1;  // no worker is restarted
 
 struct TimedWorker {
-  std::uint64_t sequence = 0;  // number of the worker's last push
-  VirtualTime begun{0};        // when the worker began to compute
-  VirtualTime computed{0};     // when the worker had the gradient
-  VirtualTime sent{0};         // when the gradient's last part arrived
-  VirtualTime answered{0};     // when the answer's last part was sent
-  VirtualTime on_server{0};    // how long the server of that part took to apply gradients
-  int parts_missing = 0;       // servers that still owe their part of the answer
+  std::uint64_t sequence = 0;     // number of the worker's last push
+  VirtualTime begun{0};           // when the worker began its step
+  VirtualTime compute{0};         // how long the step computes
+  VirtualTime computed{0};        // when the worker had the gradient
+  bool is_computing = false;      // has begun a step and not completed its gradient
+  BucketId values_missing = 0;    // buckets whose values have not arrived
+  std::vector<BucketTrip> trips;  // by bucket
 };
 
-// A server's bucket without its values, which decides about pushes and answers as in a real job.
-struct TimedServer {
-  ps::SharedBucket bucket;
+// A bucket without its values, which decides about pushes and answers as in a real job.
+struct TimedBucket {
+  ps::SharedBucket shared;
   std::vector<std::uint64_t> read;  // version that each worker has read
-  VirtualTime free{0};              // when the server has done the updates that it has begun
 };
 
 struct TimedEvent {
   enum class Kind : std::uint8_t {
-    kComputed,
-    kPushed,    // a part of the gradient has arrived at a server
-    kApplied,   // the server has applied this part
-    kReleased,  // the server has applied all parts of a summed update, and answers
-    kAnswered,
+    kCompleted,  // the gradients of a bucket are complete
+    kPushed,     // they have arrived at the server
+    kServed,     // the server has had the time to apply them
+    kReleased,   // the server has applied all gradients of a summed update, and answers
+    kAnswered,   // the values have arrived at the worker
   };
-  Kind kind = Kind::kComputed;
+  Kind kind = Kind::kCompleted;
   int worker = 0;
-  int server = 0;
+  BucketId bucket = 0;
 };
 
 // Simulates the timing of async, ssp, and sync with backup workers.
 class AsynchronousTiming {
  public:
   AsynchronousTiming(const TimingOptions& options, TimingWindow& window)
-      : bytes_(options.server_bytes),
-        bytes_per_second_(options.server_bytes_per_second),
+      : buckets_(options.buckets),
+        bytes_per_second_(options.faults.server_bytes_per_second),
         is_summed_(options.consistency.consistency == ps::Consistency::kSync),
         window_(window),
-        network_(options.faults.link, options.workers, static_cast<int>(bytes_.size())),
+        network_(options.faults.link, options.workers, buckets_.servers()),
         delays_(options.faults, options.seed),
+        server_free_(static_cast<std::size_t>(buckets_.servers())),
         workers_(static_cast<std::size_t>(options.workers)),
         accounts_(workers_.size()) {
-    for (std::size_t s = 0; s < bytes_.size(); ++s) {
-      TimedServer& server = servers_.emplace_back(
-          TimedServer{.bucket = {0, 1, ps::ConsistencyRule(options.consistency), staleness_},
+    for (TimedWorker& worker : workers_) worker.trips.resize(buckets_.bytes.size());
+    for (BucketId b = 0; b < buckets_.count(); ++b) {
+      if (buckets_.owner_of(b) == 0) last_of_server_0_ = b;
+      TimedBucket& bucket = timed_.emplace_back(
+          TimedBucket{.shared = {0, 1, ps::ConsistencyRule(options.consistency), staleness_},
                       .read = std::vector<std::uint64_t>(workers_.size(), 1)});
-      for (int w = 0; w < options.workers; ++w) server.bucket.join(w, kIncarnation, 0, 0);
+      for (int w = 0; w < options.workers; ++w) bucket.shared.join(w, kIncarnation, 0, 0);
     }
   }
 
@@ -154,70 +156,83 @@ class AsynchronousTiming {
  private:
   VirtualTime now() const noexcept { return queue_.now(); }
   TimedWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
+  BucketTrip& trip(int w, BucketId b) { return worker(w).trips[static_cast<std::size_t>(b)]; }
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
-  TimedServer& server(int s) { return servers_[static_cast<std::size_t>(s)]; }
-  int servers() const noexcept { return static_cast<int>(bytes_.size()); }
-  std::int64_t bytes_to(int server) const { return bytes_[static_cast<std::size_t>(server)]; }
 
   void on_event(const TimedEvent& event) {
     using Kind = TimedEvent::Kind;
-    if (event.kind == Kind::kComputed) return computed(event.worker);
-    if (event.kind == Kind::kPushed) return pushed(event.worker, event.server);
-    if (event.kind == Kind::kApplied) return apply(event.worker, event.server);
-    if (event.kind == Kind::kReleased) return send_values(event.worker, event.server);
-    answered(event.worker);
+    if (event.kind == Kind::kCompleted) return push(event.worker, event.bucket);
+    if (event.kind == Kind::kPushed) return pushed(event.worker, event.bucket);
+    if (event.kind == Kind::kServed) return apply(event.worker, event.bucket);
+    if (event.kind == Kind::kReleased) return send_values(event.worker, event.bucket);
+    answered(event.worker, event.bucket);
+  }
+
+  // Plans an event, or handles it at once if it is due now.
+  void plan_event(VirtualTime at, const TimedEvent& event) {
+    if (at == now()) return on_event(event);
+    queue_.add(at, event.worker, event);
   }
 
   void begin(int w) {
-    worker(w).begun = now();
-    const VirtualTime time = delays_.take(w, account(w).steps + 1, now());
-    queue_.add(now() + time, w, {.kind = TimedEvent::Kind::kComputed, .worker = w});
+    TimedWorker& of = worker(w);
+    of.is_computing = true;
+    of.begun = now();
+    of.compute = delays_.take(w, account(w).steps + 1, now());
+    if (of.values_missing == 0) compute(w);
   }
 
-  void computed(int w) {
+  void compute(int w) {
     TimedWorker& of = worker(w);
-    ++account(w).steps;
-    account(w).compute += now() - of.begun;
-    of.computed = of.sent = now();
-    ++of.sequence;
-    of.parts_missing = servers();
-    for (int i = 0; i < servers(); ++i) {
-      const int s = (w + i) % servers();  // each worker begins with another server
-      const VirtualTime there = network_.up(now(), w, s, bytes_to(s));
-      if (there == now()) {
-        pushed(w, s);
-      } else {
-        queue_.add(there, w, {TimedEvent::Kind::kPushed, w, s});
-      }
+    const StepStart start = start_of_step(buckets_, of.trips, of.begun, of.compute);
+    add_wait(account(w), trip(w, start.last), of.begun, start.at);
+    for (BucketId b = 0; b < buckets_.count(); ++b) {
+      queue_.add(start.at + buckets_.completion(b, of.compute), w,
+                 {TimedEvent::Kind::kCompleted, w, b});
     }
+  }
+
+  void push(int w, BucketId b) {
+    TimedWorker& of = worker(w);
+    if (b == 0) {
+      ++of.sequence;
+      of.values_missing = buckets_.count();
+    }
+    if (b == buckets_.first_used()) {  // the last bucket of the step
+      ++account(w).steps;
+      account(w).compute += of.compute;
+      of.computed = now();
+      of.is_computing = false;
+    }
+    plan_event(network_.up(now(), w, buckets_.owner_of(b), buckets_.bytes_of(b)),
+               {TimedEvent::Kind::kPushed, w, b});
   }
 
   // A server that sums waits for all gradients of an update. Any other server applies gradients one
   // by one, in the order of their arrival.
-  void pushed(int w, int s) {
-    worker(w).sent = now();
-    if (is_summed_) return apply(w, s);
-    const VirtualTime done = occupy(s, 1);
-    if (done == now()) return apply(w, s);
-    queue_.add(done, w, {TimedEvent::Kind::kApplied, w, s});
+  void pushed(int w, BucketId b) {
+    trip(w, b).sent = now();
+    if (is_summed_) return apply(w, b);
+    plan_event(occupy(b, 1), {TimedEvent::Kind::kServed, w, b});
   }
 
   // Adds an update from this many gradients to the server's work. Returns when it is done.
-  VirtualTime occupy(int s, std::int64_t gradients) {
-    VirtualTime& free = server(s).free;
-    free = std::max(free, now()) + update_time(bytes_per_second_, bytes_to(s), gradients);
+  VirtualTime occupy(BucketId b, std::int64_t gradients) {
+    VirtualTime& free = server_free_[static_cast<std::size_t>(buckets_.owner_of(b))];
+    free = std::max(free, now()) + update_time(bytes_per_second_, buckets_.bytes_of(b), gradients);
     return free;
   }
 
-  void apply(int w, int s) {
+  void apply(int w, BucketId b) {
     using Kind = ps::ShardEvent::Kind;
-    TimedServer& to = server(s);
-    to.bucket.push({.id = {w, kIncarnation, worker(w).sequence},
+    TimedBucket& to = timed_[static_cast<std::size_t>(b)];
+    trip(w, b).on_server = now() - trip(w, b).sent;
+    to.shared.push({.id = {w, kIncarnation, worker(w).sequence},
                     .version = to.read[static_cast<std::size_t>(w)],
                     .gradient = {},
                     .values = std::span(&value_, 1)});
     events_.clear();
-    while (const auto part = to.bucket.claim(1)) to.bucket.finish(*part, events_);
+    while (const auto part = to.shared.claim(1)) to.shared.finish(*part, events_);
     std::int64_t applied = 0;
     for (const ps::ShardEvent& event : events_) {
       if (event.kind == Kind::kApplied) {
@@ -227,39 +242,33 @@ class AsynchronousTiming {
         to.read[static_cast<std::size_t>(event.worker)] = event.version;
       }
     }
-    if (applied > 0 && s == 0) window_.update(now(), accounts_);
-    const VirtualTime done = is_summed_ ? occupy(s, applied) : now();
-    if (!is_summed_) worker(w).on_server = now() - worker(w).sent;
+    if (applied > 0 && b == last_of_server_0_) window_.update(now(), accounts_);
+    const VirtualTime done = is_summed_ ? occupy(b, applied) : now();
     for (const ps::ShardEvent& event : events_) {
       if (event.kind != Kind::kAnswered) continue;
-      if (is_summed_) worker(event.worker).on_server = done - now();
-      if (done == now()) {
-        send_values(event.worker, s);
-      } else {
-        queue_.add(done, event.worker, {TimedEvent::Kind::kReleased, event.worker, s});
-      }
+      if (is_summed_) trip(event.worker, b).on_server = done - now();
+      plan_event(done, {TimedEvent::Kind::kReleased, event.worker, b});
     }
   }
 
-  void send_values(int w, int server) {
-    worker(w).answered = now();
-    const VirtualTime there = network_.down(now(), server, w, bytes_to(server));
-    if (there == now()) return answered(w);
-    queue_.add(there, w, {TimedEvent::Kind::kAnswered, w, server});
+  void send_values(int w, BucketId b) {
+    trip(w, b).answered = now();
+    plan_event(network_.down(now(), buckets_.owner_of(b), w, buckets_.bytes_of(b)),
+               {TimedEvent::Kind::kAnswered, w, b});
   }
 
-  void answered(int w) {
+  void answered(int w, BucketId b) {
     TimedWorker& of = worker(w);
-    if (--of.parts_missing > 0) return;
-    const VirtualTime waited = std::max(VirtualTime(0), of.answered - of.sent);
-    const VirtualTime on_server = std::min(waited, of.on_server);
-    account(w).servers += on_server;
-    account(w).peers += waited - on_server;
-    account(w).communication += now() - of.computed - waited;
-    begin(w);
+    trip(w, b).arrived = now();
+    --of.values_missing;
+    if (b == buckets_.first_used()) {
+      add_wait(account(w), trip(w, b), of.computed, now());
+      return begin(w);
+    }
+    if (of.values_missing == 0 && of.is_computing) compute(w);
   }
 
-  const std::vector<std::int64_t>& bytes_;
+  const TimedBuckets& buckets_;
   const double bytes_per_second_;
   const bool is_summed_;
   TimingWindow& window_;
@@ -267,7 +276,9 @@ class AsynchronousTiming {
   ComputeDelays delays_;
   ps::StalenessCounts staleness_;  // of the buckets; the window has its own, of its part of the job
   float value_ = 0.0F;             // stands for the memory of the values that a push asks for
-  std::vector<TimedServer> servers_;
+  std::vector<VirtualTime> server_free_;  // when each server has done the updates that it has begun
+  BucketId last_of_server_0_ = 0;         // an update is counted when this bucket is applied
+  std::vector<TimedBucket> timed_;
   std::vector<TimedWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   EventQueue<TimedEvent> queue_;
@@ -281,7 +292,7 @@ constexpr std::int64_t kMostWarmUpRounds = 100;
 
 void check_options(const TimingOptions& options) {
   ps::check_consistency(options.consistency);
-  check(!options.server_bytes.empty(), "server_bytes must not be empty");
+  check(!options.buckets.bytes.empty(), "a job has at least one bucket");
   const int backups = options.consistency.backup_workers;
   if (backups >= options.workers) {
     throw UsageError(
@@ -292,14 +303,12 @@ void check_options(const TimingOptions& options) {
 TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rounds) {
   StepTimes times({.strategy = options.strategy,
                    .workers = options.workers,
-                   .value_bytes = options.server_bytes,
-                   .has_servers = options.has_servers,
-                   .server_bytes_per_second = options.server_bytes_per_second,
+                   .buckets = options.buckets,
                    .pipeline = options.pipeline},
                   options.faults, options.seed);
   TimingWindow window(kWarmUpRounds, rounds);
   for (std::int64_t step = 1; !window.is_over(); ++step) {
-    const VirtualTime end = times.step(step, options.server_bytes);
+    const VirtualTime end = times.step(step, options.buckets.bytes);
     window.update(end, times.accounts());
   }
   TimingResult result = window.result();

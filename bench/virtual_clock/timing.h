@@ -1,11 +1,9 @@
 // Simulates when the updates of a job happen and how stale they are, without values and gradients.
 // Compute delays, links and synchronous steps come from the virtual clock (time_model.h,
-// step_times.h). For async, ssp and backup workers, one ps::SharedBucket per server decides
+// step_times.h). For async, ssp and backup workers, one ps::SharedBucket per bucket decides
 // which gradients are applied and which workers wait. Simulating thousands of workers takes
 // seconds. The simulated times of a small job equal the times that train_virtually() gives. Called
 // by `plan`.
-//
-// In contrast to train_virtually(), servers may need time to apply gradients.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +14,7 @@
 #include "bench/harness/fault_injection.h"
 #include "bench/virtual_clock/pipeline_times.h"
 #include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/timed_buckets.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate::bench {
@@ -23,14 +22,9 @@ namespace syncopate::bench {
 struct TimingOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
-  bool has_servers = false;  // false: workers all-reduce synchronously
   ps::ConsistencyOptions consistency;
-  // The bytes of the values on each server, which are also the bytes of a gradient. If there are no
-  // servers, the list has one element, the bytes of all values.
-  std::vector<std::int64_t> server_bytes;
-  // The bytes of gradients that a server applies per second, one update at a time; 0: no limit.
-  double server_bytes_per_second = 0.0;
-  FaultInjection faults;                   // compute delays, slow workers, pauses, link
+  TimedBuckets buckets;   // at least one; a gradient has as many bytes as the values
+  FaultInjection faults;  // compute delays, slow workers, pauses, link, speed of servers
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
   std::uint64_t seed = 1;
   // The smallest number of gradients to simulate, over all workers. More gradients are simulated if

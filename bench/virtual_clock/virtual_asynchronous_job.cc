@@ -40,7 +40,8 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
                                                const std::function<void(double)>& progress)
     : plan_(plan),
       batches_per_step_(batches_per_step(plan)),
-      value_bytes_(value_bytes_by_server(plan.placement, plan.servers(), plan.values_format())),
+      buckets_(plan.buckets),
+      server_bytes_per_second_(run.faults.server_bytes_per_second),
       device_(device),
       shard_(run.graph.parameter_layout(), plan.placement.buckets,
              make_optimizer(plan.strategy.optimizer), plan.strategy.consistency,
@@ -49,13 +50,14 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
       reader_(*run.data.train, plan.input, {}),
       slot_(reader_.make_slot()),
       statistics_({device.state().begin(), device.state().end()}),
-      network_(run.faults.link, plan.places, plan.servers()),
+      network_(run.faults.link, plan.places, plan.buckets.servers()),
+      server_free_(static_cast<std::size_t>(plan.buckets.servers())),
       delays_(run.faults, plan.strategy.seed),
       lines_(plan, ledger_.options().total_batches / batches_per_step_, metrics, progress),
       workers_(static_cast<std::size_t>(plan.places)),
       accounts_(workers_.size()) {
-  for (std::size_t b = 0; b < plan.placement.owner.size(); ++b) {
-    if (plan.placement.owner[b] == 0) last_of_server_0_ = static_cast<BucketId>(b);
+  for (BucketId b = 0; b < buckets_.count(); ++b) {
+    if (buckets_.owner_of(b) == 0) last_of_server_0_ = b;
   }
   schedule(run.faults);
 }
@@ -112,16 +114,28 @@ void VirtualAsynchronousJob::on_event(const JobEvent& event) {
   }
   const VirtualWorker& of = worker(w);
   if (!of.is_alive || of.incarnation != event.incarnation) return;
-  if (event.kind == Kind::kComputed) return computed(w);
-  if (event.kind == Kind::kPushed) return pushed(w, event.server);
-  answered(w);
+  if (event.kind == Kind::kCompleted) return push(w, event.bucket);
+  if (event.kind == Kind::kPushed) return pushed(w, event.bucket);
+  if (event.kind == Kind::kServed) return served(w, event.bucket);
+  if (event.kind == Kind::kReleased) return send_values(w, event.bucket);
+  answered(w, event.bucket);
+}
+
+void VirtualAsynchronousJob::plan_event(VirtualTime at, JobEvent::Kind kind, int w,
+                                        BucketId bucket) {
+  const JobEvent event{
+      .kind = kind, .worker = w, .incarnation = worker(w).incarnation, .bucket = bucket};
+  if (at == now()) return on_event(event);
+  queue_.add(at, w, event);
 }
 
 void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) {
   VirtualWorker& of = worker(w);
   if (!of.is_alive) return;
   WorkerAccount& times = account(w);
-  if (of.doing == Doing::kComputing) times.compute += now() - of.begun;
+  if (of.doing == Doing::kComputing) {
+    times.compute += std::max(VirtualTime(0), now() - of.begun);
+  }
   if (of.doing == Doing::kExchanging) {
     (network_.is_plain() ? times.peers : times.communication) += now() - of.computed;
   }
@@ -141,6 +155,10 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
 
 void VirtualAsynchronousJob::wait_for_batch(int w) {
   VirtualWorker& of = worker(w);
+  if (of.doing != Doing::kExchanging || of.lease) return;
+  const auto first = static_cast<std::size_t>(buckets_.first_used());
+  if (!of.has_values[first]) return;
+  add_wait(account(w), of.trips[first], of.computed, now());
   of.doing = Doing::kIdle;
   of.idle_since = now();
   waiting_.push_back(w);
@@ -159,36 +177,50 @@ void VirtualAsynchronousJob::begin(int w, const ps::SampleRange& lease) {
                 plan_.batch()));
   of.doing = Doing::kComputing;
   of.begun = now();
-  const VirtualTime time = delays_.take(w, account(w).steps + 1, now());
-  queue_.add(now() + time, w,
-             {.kind = JobEvent::Kind::kComputed, .worker = w, .incarnation = of.incarnation});
+  of.compute = delays_.take(w, account(w).steps + 1, now());
+  if (of.values_missing == 0) compute(w);
 }
 
-void VirtualAsynchronousJob::computed(int w) {
+void VirtualAsynchronousJob::compute(int w) {
   VirtualWorker& of = worker(w);
-  WorkerAccount& times = account(w);
+  const StepStart start = start_of_step(buckets_, of.trips, of.begun, of.compute);
+  add_wait(account(w), of.trips[static_cast<std::size_t>(start.last)], of.begun, start.at);
+  of.begun = start.at;
+  for (BucketId b = 0; b < buckets_.count(); ++b) {
+    queue_.add(start.at + buckets_.completion(b, of.compute), w,
+               {.kind = JobEvent::Kind::kCompleted,
+                .worker = w,
+                .incarnation = of.incarnation,
+                .bucket = b});
+  }
+}
+
+void VirtualAsynchronousJob::train(int w) {
+  VirtualWorker& of = worker(w);
   const std::int64_t count = of.lease->end - of.lease->begin;
   reader_.fill(*of.lease, batches_per_step_ * count, slot_);
   device_.load(of.values);
   of.scores = device_.train(slot_.batch, of.state);
-  // Without links, an async or ssp push is applied before the device computes the next gradient.
-  const bool applied_at_once =
-      plan_.strategy.consistency.consistency != ps::Consistency::kSync && network_.is_plain();
+  // The push of the only bucket of an async or ssp job without links is applied before the device
+  // computes the next gradient.
+  const bool applied_at_once = plan_.strategy.consistency.consistency != ps::Consistency::kSync &&
+                               network_.is_plain() && server_bytes_per_second_ == 0.0 &&
+                               buckets_.count() == 1;
   of.gradient->take(device_.gradients(), !applied_at_once);
-  ++times.steps;
-  times.samples += of.scores.num_samples;
-  times.compute += now() - of.begun;
-  push(w);
+  of.values_missing = buckets_.count();
+  of.has_values.assign(of.has_values.size(), false);
+  ++of.sequence;
 }
 
 void VirtualAsynchronousJob::process_due_work() {
   for (bool is_busy = true; is_busy;) {
-    events_.clear();
-    for (std::size_t b = 0; b < shard_.buckets().size(); ++b) {
-      shard_.work(static_cast<BucketId>(b), events_);
+    is_busy = false;
+    for (BucketId b = 0; b < buckets_.count(); ++b) {
+      events_.clear();
+      shard_.work(b, events_);
+      is_busy |= !events_.empty();
+      on_shard_events(b);
     }
-    is_busy = !events_.empty();
-    for (const ps::ShardEvent& event : events_) on_shard_event(event);
     while (!waiting_.empty() && !is_time_up()) {
       const std::optional<ps::SampleRange> lease = ledger_.grant(waiting_.front());
       if (!lease) break;
@@ -206,6 +238,7 @@ void VirtualAsynchronousJob::end_step(const ps::ShardEvent& event) {
   of.is_resting = false;
   const ps::SampleRange batch = *of.lease;
   of.lease.reset();
+  wait_for_batch(event.worker);
   if (event.kind == ps::ShardEvent::Kind::kDropped) return ledger_.give_back(event.worker, batch);
   statistics_.add(event.worker, event.sequence, of.scores.num_samples, of.state);
   if (!ledger_.mark_trained(event.worker, event.sequence, batch)) return;
@@ -219,7 +252,7 @@ bool VirtualAsynchronousJob::rest_idle_workers() {
   bool is_any = false;
   for (const int w : waiting_) {
     VirtualWorker& of = worker(w);
-    if (of.is_resting || ledger_.holds_any(w)) continue;
+    if (of.is_resting || of.values_missing > 0 || ledger_.holds_any(w)) continue;
     of.is_resting = is_any = true;
     shard_.rest(w, of.incarnation, of.done);
   }
@@ -303,106 +336,125 @@ void VirtualAsynchronousJob::join(int w) {
   of.state = statistics_.average({});
   of.gradient.emplace(plan_.strategy.parameter_server.compression, plan_.placement);
   of.doing = Doing::kExchanging;
-  of.computed = of.sent = of.answered = now();
-  of.unanswered.assign(static_cast<std::size_t>(plan_.servers()), 0);
-  of.parts_missing = plan_.servers();
+  of.computed = now();
+  of.trips.assign(shard_.buckets().size(), {.sent = now(), .answered = now(), .arrived = now()});
+  of.has_values.assign(shard_.buckets().size(), false);
+  of.values_missing = buckets_.count();
   account(w).has_joined = true;
   shard_.join(w, of.incarnation, of.sequence);
   // The shard must answer reads itself, because delay compensation needs the values that were sent.
-  for (std::size_t b = 0; b < of.versions.size(); ++b) {
-    ++of.unanswered[static_cast<std::size_t>(plan_.placement.owner[b])];
+  for (BucketId b = 0; b < buckets_.count(); ++b) {
     const bool takes_part = shard_.read({.worker = w,
                                          .incarnation = of.incarnation,
-                                         .bucket = static_cast<BucketId>(b),
+                                         .bucket = b,
                                          .values = values_of(of, b),
                                          .token = of.incarnation});
     check(takes_part, "a worker that has joined may read");
   }
 }
 
-void VirtualAsynchronousJob::push(int w) {
+void VirtualAsynchronousJob::push(int w, BucketId bucket) {
   VirtualWorker& of = worker(w);
-  of.doing = Doing::kExchanging;
-  of.computed = of.sent = now();
-  ++of.sequence;
-  const int servers = plan_.servers();
-  of.parts_missing = servers;
-  std::ranges::fill(of.unanswered, 0);
-  for (const int owner : plan_.placement.owner) ++of.unanswered[static_cast<std::size_t>(owner)];
-  for (int i = 0; i < servers; ++i) {
-    const int s = (w + i) % servers;  // each worker begins with another server
-    const std::int64_t bytes = of.gradient->bytes_to(s);
-    account(w).bytes_sent += bytes;
-    const VirtualTime there = network_.up(now(), w, s, bytes);
-    if (there == now()) {
-      pushed(w, s);
-    } else {
-      queue_.add(there, w, {JobEvent::Kind::kPushed, w, of.incarnation, s});
-    }
+  if (bucket == 0) train(w);
+  if (bucket == buckets_.first_used()) {  // the last bucket of the step
+    WorkerAccount& times = account(w);
+    ++times.steps;
+    times.samples += of.scores.num_samples;
+    times.compute += of.compute;
+    of.computed = now();
+    of.doing = Doing::kExchanging;
   }
+  const std::int64_t bytes = of.gradient->bytes(bucket);
+  account(w).bytes_sent += bytes;
+  plan_event(network_.up(now(), w, buckets_.owner_of(bucket), bytes), JobEvent::Kind::kPushed, w,
+             bucket);
 }
 
-void VirtualAsynchronousJob::pushed(int w, int server) {
+void VirtualAsynchronousJob::pushed(int w, BucketId bucket) {
   VirtualWorker& of = worker(w);
-  of.sent = now();
-  for (std::size_t b = 0; b < of.versions.size(); ++b) {
-    if (plan_.placement.owner[b] != server) continue;
-    const auto bucket = static_cast<BucketId>(b);
-    const bool takes_part = shard_.push({.id = {w, of.incarnation, of.sequence},
-                                         .bucket = bucket,
-                                         .version = of.versions[b],
-                                         .learning_rate = static_cast<float>(of.learning_rate),
-                                         .gradient = of.gradient->part(bucket),
-                                         .values = values_of(of, b),
-                                         .token = of.incarnation});
-    check(takes_part, "a running worker may push");
+  of.trips[static_cast<std::size_t>(bucket)].sent = now();
+  // A shard that sums waits for all gradients of an update.
+  if (plan_.strategy.consistency.consistency == ps::Consistency::kSync) return served(w, bucket);
+  plan_event(occupy(bucket, of.gradient->bytes(bucket), 1), JobEvent::Kind::kServed, w, bucket);
+}
+
+VirtualTime VirtualAsynchronousJob::occupy(BucketId bucket, std::int64_t bytes,
+                                           std::int64_t gradients) {
+  VirtualTime& free = server_free_[static_cast<std::size_t>(buckets_.owner_of(bucket))];
+  free = std::max(free, now()) + update_time(server_bytes_per_second_, bytes, gradients);
+  return free;
+}
+
+void VirtualAsynchronousJob::served(int w, BucketId bucket) {
+  VirtualWorker& of = worker(w);
+  const auto b = static_cast<std::size_t>(bucket);
+  of.trips[b].on_server = now() - of.trips[b].sent;
+  const bool takes_part = shard_.push({.id = {w, of.incarnation, of.sequence},
+                                       .bucket = bucket,
+                                       .version = of.versions[b],
+                                       .learning_rate = static_cast<float>(of.learning_rate),
+                                       .gradient = of.gradient->part(bucket),
+                                       .values = values_of(of, bucket),
+                                       .token = of.incarnation});
+  check(takes_part, "a running worker may push");
+}
+
+void VirtualAsynchronousJob::on_shard_events(BucketId bucket) {
+  using Kind = ps::ShardEvent::Kind;
+  std::int64_t applied = 0;
+  for (const ps::ShardEvent& event : events_) {
+    if (event.kind == Kind::kApplied) ++applied;
+    on_shard_event(event);
+  }
+  VirtualTime updated = now();
+  const bool is_summed = plan_.strategy.consistency.consistency == ps::Consistency::kSync;
+  if (is_summed && applied > 0) updated = occupy(bucket, buckets_.bytes_of(bucket), applied);
+  for (const ps::ShardEvent& event : events_) {
+    if (event.kind == Kind::kAnswered) answer(event, updated);
   }
 }
 
 void VirtualAsynchronousJob::on_shard_event(const ps::ShardEvent& event) {
   using Kind = ps::ShardEvent::Kind;
-  VirtualWorker& of = worker(event.worker);
-  const bool is_current = of.is_alive && of.incarnation == event.token;
-  switch (event.kind) {
-    case Kind::kApplied:
-      staleness_.add(event.staleness);
-      end_ = now();
-      [[fallthrough]];
-    case Kind::kDropped:
-      if (is_current && event.bucket == last_of_server_0_) end_step(event);
-      return;
-    case Kind::kAnswered: {
-      if (!is_current) return;
-      const auto b = static_cast<std::size_t>(event.bucket);
-      const int server = plan_.placement.owner[b];
-      of.versions[b] = event.version;
-      if (--of.unanswered[static_cast<std::size_t>(server)] == 0) send_values(event.worker, server);
-      return;
-    }
-    default:
-      return;
+  if (event.kind == Kind::kApplied) {
+    staleness_.add(event.staleness);
+    end_ = now();
+  } else if (event.kind != Kind::kDropped) {
+    return;
   }
+  const VirtualWorker& of = worker(event.worker);
+  const bool is_current = of.is_alive && of.incarnation == event.token;
+  if (is_current && event.bucket == last_of_server_0_) end_step(event);
 }
 
-void VirtualAsynchronousJob::send_values(int w, int server) {
+void VirtualAsynchronousJob::answer(const ps::ShardEvent& event, VirtualTime updated) {
+  VirtualWorker& of = worker(event.worker);
+  if (!of.is_alive || of.incarnation != event.token) return;
+  const auto b = static_cast<std::size_t>(event.bucket);
+  of.versions[b] = event.version;
+  if (updated > now()) of.trips[b].on_server = updated - now();
+  plan_event(updated, JobEvent::Kind::kReleased, event.worker, event.bucket);
+}
+
+void VirtualAsynchronousJob::send_values(int w, BucketId bucket) {
   VirtualWorker& of = worker(w);
-  of.answered = now();
+  of.trips[static_cast<std::size_t>(bucket)].answered = now();
   // Every worker computes the initial values from the seed, so they are not sent.
   const bool travels = of.sequence > 0 || now() > VirtualTime(0);
-  const std::int64_t bytes = travels ? value_bytes_[static_cast<std::size_t>(server)] : 0;
+  const std::int64_t bytes = travels ? buckets_.bytes_of(bucket) : 0;
   account(w).bytes_received += bytes;
-  const VirtualTime there = travels ? network_.down(now(), server, w, bytes) : now();
-  if (there == now()) return answered(w);
-  queue_.add(there, w, {JobEvent::Kind::kAnswered, w, of.incarnation, server});
+  const VirtualTime there =
+      travels ? network_.down(now(), buckets_.owner_of(bucket), w, bytes) : now();
+  plan_event(there, JobEvent::Kind::kAnswered, w, bucket);
 }
 
-void VirtualAsynchronousJob::answered(int w) {
+void VirtualAsynchronousJob::answered(int w, BucketId bucket) {
   VirtualWorker& of = worker(w);
-  if (--of.parts_missing > 0) return;
-  const VirtualTime peers = std::max(VirtualTime(0), of.answered - of.sent);
-  account(w).peers += peers;
-  account(w).communication += now() - of.computed - peers;
+  of.trips[static_cast<std::size_t>(bucket)].arrived = now();
+  of.has_values[static_cast<std::size_t>(bucket)] = true;
+  --of.values_missing;
   wait_for_batch(w);
+  if (of.values_missing == 0 && of.doing == Doing::kComputing) compute(w);
 }
 
 }  // namespace syncopate::bench

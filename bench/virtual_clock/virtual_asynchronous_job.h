@@ -1,10 +1,12 @@
 // An asynchronous virtual job: async, ssp, and sync with backup workers. Each worker leases a
-// batch, computes the gradient with the values that it has received, pushes the gradient, and
-// receives new values when the consistency rule of the shard allows it. Ledger, shard, rule and
-// running statistics are the code of a real job. Called by virtual_training.cc.
+// batch, computes the gradient with the values that it has received, pushes each bucket of the
+// gradient as soon as it is complete, and receives the bucket's new values when the consistency
+// rule of the shard allows it. A worker begins its next step when it has the values of its first
+// layers. Ledger, shard, rule and running statistics are the code of a real job. Called by
+// virtual_training.cc.
 //
-// The device computes a gradient when the compute time of the worker has passed. The gradient
-// depends only on the values that the worker has received, so one device can serve all workers.
+// The device computes a gradient when the first bucket of it is complete. The gradient depends only
+// on the values that the worker has received, so one device can serve all workers.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +21,7 @@
 #include "bench/virtual_clock/job_lines.h"
 #include "bench/virtual_clock/outgoing_gradient.h"
 #include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/timed_buckets.h"
 #include "bench/virtual_clock/virtual_device.h"
 #include "bench/virtual_clock/virtual_plan.h"
 #include "models/base/errors.h"
@@ -47,14 +50,14 @@ struct VirtualWorker {
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
-  VirtualTime begun{0};  // when the worker began to compute
+  VirtualTime begun{0};    // when the worker began the step
+  VirtualTime compute{0};  // how long the worker computes in the step
   // The time at which the worker had computed the gradient or, before its first step, had asked for
   // values.
   VirtualTime computed{0};
-  VirtualTime sent{0};          // when the last part of the gradient arrived
-  VirtualTime answered{0};      // when the last part of the answer was sent
-  std::vector<int> unanswered;  // by server: number of buckets without an answer
-  int parts_missing = 0;        // number of servers with missing parts of the answer
+  std::vector<BucketTrip> trips;  // by bucket
+  std::vector<bool> has_values;   // by bucket: whether the values of the next step have arrived
+  BucketId values_missing = 0;    // number of buckets whose values have not arrived
 
   VirtualTime idle_since{0};  // since when the worker has been waiting for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
@@ -73,11 +76,19 @@ class VirtualAsynchronousJob {
 
  private:
   struct JobEvent {
-    enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
-    Kind kind = Kind::kComputed;
+    enum class Kind : std::uint8_t {
+      kCompleted,  // the gradients of a bucket are complete
+      kPushed,     // they have arrived at the server
+      kServed,     // the server has had the time to apply them
+      kReleased,   // the server has applied all gradients of a summed update, and answers
+      kAnswered,   // the values of a bucket have arrived at the worker
+      kKill,
+      kJoin,
+    };
+    Kind kind = Kind::kCompleted;
     int worker = 0;
     std::uint32_t incarnation = 0;  // incarnation of the worker; unused for kKill and kJoin
-    int server = 0;                 // for kPushed and kAnswered
+    BucketId bucket = 0;            // not for kKill and kJoin
     std::optional<double> restart_seconds{};  // for kKill: time from the kill; nullopt: no restart
   };
 
@@ -94,10 +105,13 @@ class VirtualAsynchronousJob {
   void schedule(const FaultInjection& faults);
   void on_event(const JobEvent& event);
   void kill(int w, std::optional<double> restart_seconds);
-  // Records that the worker has all its values and waits for a batch.
+  // Lets the worker wait for a batch if it has the values of its first layers and no other batch.
   void wait_for_batch(int w);
   void begin(int w, const ps::SampleRange& lease);
-  void computed(int w);
+  // Plans the pushes of a step, when all values have arrived.
+  void compute(int w);
+  // Computes the gradient of the worker's batch.
+  void train(int w);
   // Runs the shard until it has nothing to do, and leases batches to waiting workers.
   void process_due_work();
   void end_step(const ps::ShardEvent& event);
@@ -112,18 +126,28 @@ class VirtualAsynchronousJob {
   std::string describe_standstill() const;
 
   void join(int w);
-  void push(int w);
-  void pushed(int w, int server);
+  void push(int w, BucketId bucket);
+  void pushed(int w, BucketId bucket);
+  void served(int w, BucketId bucket);
+  // Adds an update of a bucket from this many gradients to its server's work. Returns when it is
+  // done.
+  VirtualTime occupy(BucketId bucket, std::int64_t bytes, std::int64_t gradients);
+  void on_shard_events(BucketId bucket);
   void on_shard_event(const ps::ShardEvent& event);
-  void send_values(int w, int server);
-  void answered(int w);
-  std::span<float> values_of(VirtualWorker& of, std::size_t bucket) const {
-    return part_of(std::span(of.values), shard_.buckets()[bucket]);
+  // Answers a worker at the time `updated`, when the server has updated the bucket.
+  void answer(const ps::ShardEvent& event, VirtualTime updated);
+  void send_values(int w, BucketId bucket);
+  void answered(int w, BucketId bucket);
+  // Plans an event for this incarnation of the worker. Handles the event at once if it is due now.
+  void plan_event(VirtualTime at, JobEvent::Kind kind, int w, BucketId bucket);
+  std::span<float> values_of(VirtualWorker& of, BucketId bucket) const {
+    return part_of(std::span(of.values), shard_.buckets()[static_cast<std::size_t>(bucket)]);
   }
 
   const VirtualPlan& plan_;
   const std::int64_t batches_per_step_;
-  const std::vector<std::int64_t> value_bytes_;  // bytes of the values on each server
+  const TimedBuckets& buckets_;
+  const double server_bytes_per_second_;
   VirtualDevice& device_;
   ps::Shard shard_;
   ps::Ledger ledger_;
@@ -131,6 +155,7 @@ class VirtualAsynchronousJob {
   BatchSlot slot_;
   ps::RunningStatistics statistics_;
   Network network_;
+  std::vector<VirtualTime> server_free_;  // when each server has done the updates that it has begun
   ComputeDelays delays_;
   JobLines lines_;
   EventQueue<JobEvent> queue_;

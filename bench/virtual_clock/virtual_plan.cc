@@ -61,10 +61,6 @@ void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {
 
 }  // namespace
 
-int VirtualPlan::servers() const noexcept {
-  return 1 + *std::max_element(placement.owner.begin(), placement.owner.end());
-}
-
 VirtualPlan plan_of(const VirtualRun& run) {
   TrainOptions options = run.options;
   options.strategy.replicas = 1;
@@ -84,9 +80,6 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .input = options.input,
       .schedule = Schedule(schedule_of(options, replicas, batch, dataset_size / batch)),
       .is_synchronous = synchronous,
-      // One replica needs no shard: central storage then keeps its variables on the device.
-      .has_servers =
-          row.has_servers() || (row.shares_variables() && (!synchronous || run.workers > 1)),
       .workers = row.has_stages() ? 1 : run.workers,
       .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
@@ -96,6 +89,13 @@ VirtualPlan plan_of(const VirtualRun& run) {
           {.servers = row.has_servers() ? std::max(1, run.servers) : 1,
            .partition = strategy.parameter_server.partition,
            .message_bytes = std::min(strategy.bucket_bytes, ps::kMessageBytes)})};
+  // One replica needs no shard: central storage then keeps its variables on the device.
+  if (row.has_servers() || (row.shares_variables() && (!synchronous || run.workers > 1))) {
+    plan.buckets = served_buckets(run.graph, plan.placement, plan.values_format());
+    if (strategy.clip_norm > 0.0) plan.buckets.profile.complete_at_end();
+  } else {
+    plan.buckets = reduced_buckets(run.graph, strategy.bucket_bytes);
+  }
   if (row.has_stages()) {
     const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,
                                                     fmt::format("--workers {}", run.workers));

@@ -7,6 +7,7 @@
 #include "bench/harness/fault_injection.h"
 #include "bench/virtual_clock/event_queue.h"
 #include "bench/virtual_clock/pipeline_times.h"
+#include "bench/virtual_clock/timed_buckets.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "ps/shard/placement.h"
@@ -38,21 +39,22 @@ struct VirtualPlan {
   InputOptions input;  // batch_size is per step if synchronous, otherwise per worker
   Schedule schedule;
   bool is_synchronous = true;
-  bool has_servers = false;  // values come from servers or from a shard in host memory
-  int workers = 1;           // workers that train from the start
-  int places = 1;            // 1 + the largest worker number, including workers that join later
+  int workers = 1;  // workers that train from the start
+  int places = 1;   // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
   const Dataset* final_test = nullptr;  // TrainingRun::final_test
   // For a pipeline: the work and the messages of its stages in a step; `workers` is then 1. Empty
   // for other strategies.
   std::optional<PipelineLoad> pipeline;
   ps::Placement placement;  // of the variables, on at least one server
+  // The buckets that are sent. They have servers if values come from servers or from a shard in
+  // host memory.
+  TimedBuckets buckets;
 
   // Returns the number of simulated tasks: workers, or the stages of a pipeline.
   int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
-  int servers() const noexcept;
   // Returns the format, f32 or bf16, of the values that workers receive and compute with.
   ps::ValuesFormat values_format() const noexcept {
     return ps::values_format(strategy.parameter_server.compression);

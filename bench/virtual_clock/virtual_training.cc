@@ -103,8 +103,7 @@ class VirtualSynchronousJob {
     const std::string hash = weights_hash(device_.values());
     std::vector<VirtualOutcome> outcomes;
     for (Timeline& timeline : timelines_) {
-      std::vector<WorkerAccount> accounts(timeline.times.accounts().begin(),
-                                          timeline.times.accounts().end());
+      std::vector<WorkerAccount> accounts = timeline.times.accounts();
       for (std::size_t w = 0; w < accounts.size(); ++w) {
         accounts[w].samples = samples_[plan_.pipeline ? 0 : w];
       }
@@ -129,16 +128,13 @@ class VirtualSynchronousJob {
 
   void add_timeline(const FaultInjection& faults, MetricsWriter& metrics,
                     const std::function<void(double)>& progress) {
-    timelines_.push_back(
-        {.times = StepTimes({.strategy = plan_.strategy.name,
-                             .workers = plan_.tasks(),
-                             .value_bytes = value_bytes_by_server(plan_.placement, plan_.servers(),
-                                                                  plan_.values_format()),
-                             .has_servers = plan_.has_servers,
-                             .checkpoint_every = steps_between_checkpoints(plan_),
-                             .pipeline = plan_.pipeline},
-                            faults, plan_.strategy.seed),
-         .lines = JobLines(plan_, total_steps_, metrics, progress)});
+    timelines_.push_back({.times = StepTimes({.strategy = plan_.strategy.name,
+                                              .workers = plan_.tasks(),
+                                              .buckets = plan_.buckets,
+                                              .checkpoint_every = steps_between_checkpoints(plan_),
+                                              .pipeline = plan_.pipeline},
+                                             faults, plan_.strategy.seed),
+                          .lines = JobLines(plan_, total_steps_, metrics, progress)});
   }
 
   std::int64_t steps() const { return timelines_.front().lines.sums().step; }
@@ -163,8 +159,8 @@ class VirtualSynchronousJob {
     reader_.fill(done, slot_);
     const Scores scores = compute_all();
     std::vector<std::int64_t> gradient_bytes;
-    for (int s = 0; s < plan_.servers(); ++s) {
-      gradient_bytes.push_back(gradients_.front().bytes_to(s));
+    for (std::size_t b = 0; b < plan_.placement.buckets.size(); ++b) {
+      gradient_bytes.push_back(gradients_.front().bytes(static_cast<BucketId>(b)));
     }
     update();
     for (Timeline& timeline : timelines_) {

@@ -48,6 +48,21 @@ TEST(Clusters, OfOnesOwnTakeFlagsInBraces) {
   EXPECT_EQ(mine.faults.service_time.mean_milliseconds, 5.0);
 }
 
+TEST(Clusters, AddTheCostsOfAMachineToTheirTimes) {
+  Cluster cluster;
+  add_flags(cluster, {.service_time = "constant:1",
+                      .link_delay = "1ms",
+                      .link_rate = "100mb",
+                      .costs = "step=0.2ms,update=2gb,message=50us,copy=300mb"});
+  EXPECT_DOUBLE_EQ(cluster.faults.compute_seconds, 0.2e-3);
+  EXPECT_DOUBLE_EQ(cluster.faults.server_bytes_per_second, 2e9);
+  EXPECT_DOUBLE_EQ(cluster.faults.link.delay_seconds, 1.05e-3);
+  EXPECT_NEAR(cluster.faults.link.bytes_per_second, 75e6, 1.0) << "1/75 = 1/100 + 1/300";
+  EXPECT_EQ(cluster.flags.at(cluster.flags.size() - 2), "--costs");
+  EXPECT_TRUE(has_step_cost("step=1ms"));
+  EXPECT_FALSE(has_step_cost("update=1gb"));
+}
+
 TEST(Clusters, RefuseMistakesWithWhatToType) {
   const std::pair<const char*, const char*> mistakes[] = {
       {"eqal", "expected equal, jitter, slow-worker and slow-link, or a name of your own"},

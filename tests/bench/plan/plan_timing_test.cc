@@ -22,8 +22,10 @@ ServiceTimeOptions ten_milliseconds(ServiceTimeKind kind) {
 
 // Returns a job with one server, 1 MB of values, constant steps of 10 ms and no link limits.
 TimingOptions job_of(const std::string& word, int workers) {
+  const PlanBuckets one{.served = {.bytes = {1'000'000}, .owner = {0}},
+                        .reduced = {.bytes = {1'000'000}}};
   TimingOptions options =
-      timing_of(parse_variant(word, workers, 1), {1'000'000},
+      timing_of(parse_variant(word, workers, 1), one,
                 {.service_time = ten_milliseconds(ServiceTimeKind::kConstant)}, 5);
   options.gradients = 20'000;
   return options;
@@ -48,7 +50,7 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
   trained.servers = variant.servers;
   trained.faults = {.service_time = ten_milliseconds(kind), .link = link};
   TimingOptions options =
-      timing_of(variant, server_bytes_of(trained.graph(), servers), trained.faults, 5);
+      timing_of(variant, plan_buckets_of(trained.graph(), servers), trained.faults, 5);
   options.gradients = kSteps * workers;
   trained.options.strategy.consistency = options.consistency;
   const Summary summary = trained.train_virtually();
@@ -62,6 +64,40 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
   // The first gradients of a job are less stale; training counts them, and the simulation leaves
   // them out.
   EXPECT_NEAR(timing.staleness_mean, summary.staleness_mean, 0.02 * workers) << word;
+}
+
+// As above, with eight messages to and from two servers, whose updates take time.
+void expect_same_throughput_of_many_messages(const std::string& word) {
+  constexpr std::int64_t kSteps = 400;
+  const Variant variant = parse_variant(word, 4, 2);
+  VirtualCase trained(variant.strategy, kSteps * (4 - variant.backup_workers) * VirtualCase::kBatch,
+                      "mnist-cnn");
+  trained.workers = 4;
+  trained.servers = 2;
+  trained.options.strategy.bucket_bytes = 32 << 10;
+  trained.faults = {.service_time = ten_milliseconds(ServiceTimeKind::kExponential), .link = kSlow};
+  trained.faults.server_bytes_per_second = 100e6;
+  const ps::Placement placement = ps::place_variables(trained.graph().parameter_layout(),
+                                                      {.servers = 2, .message_bytes = 32 << 10});
+  ASSERT_GE(placement.buckets.size(), 4U);
+  TimingOptions options =
+      timing_of(variant, {.served = served_buckets(trained.graph(), placement), .reduced = {}},
+                trained.faults, 5);
+  options.gradients = kSteps * 4;
+  trained.options.strategy.consistency = options.consistency;
+  const Summary summary = trained.train_virtually();
+  const TimingResult timing = simulate_timing(options);
+  const double samples_per_second =
+      timing.gradients_per_second() * static_cast<double>(VirtualCase::kBatch);
+  EXPECT_NEAR(samples_per_second / samples_per_second_of(trained.lines), 1.0, 0.02) << word;
+  EXPECT_NEAR(timing.staleness_mean, summary.staleness_mean, 0.08) << word;
+}
+
+TEST(SimulatedTiming, OfManyMessagesIsThatOfTraining) {
+  for (const char* word : {"parameter-server:sync", "parameter-server:async",
+                           "parameter-server:ssp:2", "parameter-server:sync+backup:1"}) {
+    expect_same_throughput_of_many_messages(word);
+  }
 }
 
 void expect_same_throughput_without_and_with_links(const std::string& word) {
@@ -98,7 +134,7 @@ TEST(SimulatedTiming, OfAPipelineIsThatOfTraining) {
                       .link = link};
     const Summary summary = trained.train_virtually();
     TimingOptions options = timing_of(parse_variant("pipeline:4", 3, 1),
-                                      server_bytes_of(trained.graph(), 1), trained.faults, 5);
+                                      plan_buckets_of(trained.graph(), 1), trained.faults, 5);
     options.gradients = 100'000;
     options.pipeline = load_of(cut_into_stages(trained.graph(), 3), 4, VirtualCase::kBatch);
     const TimingResult timing = simulate_timing(options);
@@ -184,7 +220,8 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
 // and the workers could compute a million gradients per second.
 TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
   TimingOptions options = job_of("parameter-server:async", 10'000);
-  options.server_bytes.assign(4, 1'000'000);
+  options.buckets.bytes.assign(4, 1'000'000);
+  options.buckets.owner = {0, 1, 2, 3};
   options.faults.link = {.delay_seconds = 50e-6, .bytes_per_second = 125e6};
   const TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 125.0, 0.01 * 125.0);
@@ -196,7 +233,7 @@ TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
 TEST(SimulatedTiming, OfAsyncIsThatOfAServerThatIsSlowerThanItsWorkers) {
   TimingOptions options = job_of("parameter-server:async", 8);
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 800.0, 1.0);
-  options.server_bytes_per_second = 50e6;
+  options.faults.server_bytes_per_second = 50e6;
   TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 50.0, 0.1);
   // In 160 ms a worker computes for 10 ms and waits for its server for the rest.
@@ -205,20 +242,20 @@ TEST(SimulatedTiming, OfAsyncIsThatOfAServerThatIsSlowerThanItsWorkers) {
   EXPECT_NEAR(timing.staleness_mean, 7.0, 0.05);
   // With one worker the update follows the step: 30 ms.
   options = job_of("parameter-server:async", 1);
-  options.server_bytes_per_second = 50e6;
+  options.faults.server_bytes_per_second = 50e6;
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / 0.03, 0.01);
 }
 
 TEST(SimulatedTiming, OfASynchronousUpdateHasTheTimeOfAllItsGradients) {
   TimingOptions options = job_of("parameter-server:sync", 4);
-  options.server_bytes_per_second = 50e6;
+  options.faults.server_bytes_per_second = 50e6;
   TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.09, 1e-6);  // 10 ms, then 4 gradients of 20 ms
   EXPECT_NEAR(timing.server_share, 80.0 / 90.0, 1e-6);
   // The slow worker's gradients come late and are dropped; an update has the 3 others.
   options = job_of("parameter-server:sync+backup:1", 4);
   options.faults.slow = {{.worker = 1, .factor = 40.0}};
-  options.server_bytes_per_second = 50e6;
+  options.faults.server_bytes_per_second = 50e6;
   timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.07, 0.1);  // 10 ms, then 3 gradients of 20 ms
 }

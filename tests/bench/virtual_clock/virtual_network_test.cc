@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "bench/virtual_clock/step_times.h"
+#include "models/graph/graph.h"
 
 namespace syncopate::bench {
 namespace {
@@ -66,8 +69,11 @@ FaultInjection constant(double delay_milliseconds, const Link& link) {
       .link = link};
 }
 
+// 20 bytes of values on one server.
+const TimedBuckets kServed{.bytes = {20}, .owner = {0}};
+
 TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
-  StepTimes times({.workers = 2, .value_bytes = {20}}, constant(100.0, kSlow), 1);
+  StepTimes times({.workers = 2, .buckets = {.bytes = {20}}}, constant(100.0, kSlow), 1);
   // The all-reduce of 2 workers consists of 2 messages of 10 bytes.
   EXPECT_EQ(times.step(1, {}), milliseconds(122));
   EXPECT_EQ(times.step(2, {}), milliseconds(244));
@@ -76,8 +82,7 @@ TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
 }
 
 TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
-  StepTimes times({.workers = 2, .value_bytes = {20}, .has_servers = true}, constant(100.0, kSlow),
-                  1);
+  StepTimes times({.workers = 2, .buckets = kServed}, constant(100.0, kSlow), 1);
   // The gradients of the two workers arrive at 111 and 121 ms. From 121 ms on, the server sends
   // each worker 20 bytes, which arrive at 142 and 162 ms.
   const std::vector<std::int64_t> gradient_bytes{10};
@@ -89,9 +94,9 @@ TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
 }
 
 TEST(StepTimes, OfWorkersWithAServerIncludeItsUpdate) {
-  StepTimes times(
-      {.workers = 2, .value_bytes = {20}, .has_servers = true, .server_bytes_per_second = 1000.0},
-      constant(100.0, kSlow), 1);
+  FaultInjection faults = constant(100.0, kSlow);
+  faults.server_bytes_per_second = 1000.0;
+  StepTimes times({.workers = 2, .buckets = kServed}, faults, 1);
   // As above, but the update from two gradients of 10 bytes takes 20 ms.
   const std::vector<std::int64_t> gradient_bytes{10};
   EXPECT_EQ(times.step(1, gradient_bytes), milliseconds(182));
@@ -101,10 +106,58 @@ TEST(StepTimes, OfWorkersWithAServerIncludeItsUpdate) {
   EXPECT_EQ(times.accounts()[1].all(), milliseconds(182));
 }
 
+// Buckets of two layers with equal work. A step of 120 ms uses bucket 1 at its beginning and bucket
+// 0 after 20 ms; it completes bucket 0 after 80 ms and bucket 1 at its end.
+TimedBuckets two_layers(std::vector<int> owner) {
+  GraphBuilder builder("two");
+  const NodeId x = builder.dense(builder.input({10}, {}), "first", 10);
+  const Graph graph = builder.finish(builder.dense(x, "second", 10));
+  const ArenaLayout layout = graph.parameter_layout();
+  return {.profile = {graph, layout, plan_buckets(layout, 300)},
+          .bytes = {40, 40},
+          .owner = std::move(owner)};
+}
+
+TEST(StepTimes, OverlapAnAllReduceWithTheBackwardPass) {
+  StepTimes times({.workers = 2, .buckets = two_layers({})}, constant(120.0, kSlow), 1);
+  // An all-reduce of a bucket takes two messages of 21 ms. That of bucket 0 ends at 122 ms, when
+  // bucket 1 is complete for 2 ms.
+  EXPECT_EQ(times.step(1, {}), milliseconds(80 + 42 + 42));
+  EXPECT_EQ(times.accounts()[0].communication, milliseconds(44));
+  EXPECT_EQ(times.accounts()[0].bytes_sent, 80);
+}
+
+TEST(StepTimes, OverlapMessagesOfServersWithBothPasses) {
+  StepTimes times({.workers = 1, .buckets = two_layers({0, 0})}, constant(120.0, kSlow), 1);
+  const std::vector<std::int64_t> bytes{40, 40};
+  // Bucket 0 is sent at 80 ms, and its values are there at 80 + 41 + 41 = 162 ms; those of bucket 1
+  // at 120 + 41 + 41 = 202 ms, when the next step begins.
+  EXPECT_EQ(times.step(1, bytes), milliseconds(202));
+  EXPECT_EQ(times.step(2, bytes), milliseconds(404));
+  EXPECT_EQ(times.accounts()[0].communication, milliseconds(2 * 82));
+  EXPECT_EQ(times.accounts()[0].all(), milliseconds(404));
+}
+
+// Bucket 0 is on a server that needs long for its update, so its values arrive after those of the
+// first layer. The next step begins, and waits for them before its second layer.
+TEST(StepTimes, BeginAStepBeforeTheValuesOfLaterLayersAreThere) {
+  FaultInjection faults = constant(120.0, {});
+  faults.server_bytes_per_second = 400.0;  // an update of 40 bytes takes 100 ms
+  StepTimes times({.workers = 1, .buckets = two_layers({0, 1})}, faults, 1);
+  const std::vector<std::int64_t> bytes{40, 10};
+  // Bucket 0 is updated from 80 to 180 ms, bucket 1 from 120 to 145 ms. The second step begins at
+  // 145 ms, needs bucket 0 at 165 ms, and waits for it until 180 ms: it is as if it had begun at
+  // 160 ms. Its buckets are complete at 240 and 280 ms, and updated at 340 and 305 ms.
+  EXPECT_EQ(times.step(1, bytes), milliseconds(180));
+  EXPECT_EQ(times.step(2, bytes), milliseconds(340));
+  EXPECT_EQ(times.accounts()[0].compute, milliseconds(240));
+  EXPECT_EQ(times.accounts()[0].servers, milliseconds(25 + 15 + 25));
+}
+
 TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
   FaultInjection faults = constant(100.0, kSlow);
   faults.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
-  StepTimes times({.workers = 2, .value_bytes = {20}}, faults, 1);
+  StepTimes times({.workers = 2, .buckets = {.bytes = {20}}}, faults, 1);
   // After the kill all workers continue at 150 ms, and worker 1 has received 20 bytes of values at
   // 171 ms. Then follow a step of 100 ms and the all-reduce, two messages of 11 ms.
   EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
@@ -114,7 +167,7 @@ TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
 TEST(StepTimes, IncludeAPauseOnceInTheStepThatBeginsAfterIt) {
   FaultInjection faults = constant(10.0, {});
   faults.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};
-  StepTimes times({.workers = 2, .value_bytes = {4}}, faults, 1);
+  StepTimes times({.workers = 2, .buckets = {.bytes = {4}}}, faults, 1);
   EXPECT_EQ(times.step(1, {}), milliseconds(10));
   EXPECT_EQ(times.step(2, {}), milliseconds(20));
   EXPECT_EQ(times.step(3, {}), milliseconds(530));
