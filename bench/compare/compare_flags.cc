@@ -198,7 +198,7 @@ void CompareFlags::declare_training() {
       {.default_text =
            "98 % of the best accuracy of the first variant with one worker, or of the first "
            "variant if none has one worker; with --preset and its own network and data set: 0.95, "
-           "or 0.85 for dc-asgd and large-batch",
+           "or 0.85 with cifar10:DIR",
        .least = 0.0,
        .most = 1.0});
   flags_.begin_group("Tuning");

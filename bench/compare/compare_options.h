@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/compare/cluster.h"
+#include "bench/compare/report/paper_claim.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
 
@@ -47,6 +48,7 @@ struct TuneOptions {
 
 struct CompareOptions {
   std::string preset;  // the name of the preset that set these options; "" for none
+  std::optional<PaperClaim> claim{};  // of the paper whose experiment the preset repeats
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
   std::vector<std::string> notes;     // remarks for the user before the first run

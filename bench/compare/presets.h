@@ -32,11 +32,11 @@ inline constexpr std::array kEveryStrategy = {"one-device",
 struct PresetRow {
   std::string_view name;
   std::string_view help;
-  // The value of --data for which the preset's target accuracy is valid: "digits", the default, or
-  // "cifar10:DIR", which the user must give. With other data, the target is derived from the runs.
-  std::string_view data;
-  // Sets the variants, the compute delays and the other options of the preset's experiment.
+  // Sets the variants, the compute delays and the other options of the preset's experiment. Its
+  // target accuracy is valid for `digits`; with other data, the target is derived from the runs.
   void (*apply)(CompareOptions& options);
+  // Sets the experiment of a paper on --data cifar10:DIR; null if there is none.
+  void (*apply_to_cifar10)(CompareOptions& options) = nullptr;
 };
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
@@ -50,14 +50,15 @@ inline constexpr std::string_view kBesidePresets =
     "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, and the "
     "flags for fault injection, for the clock and for output";
 
-// Returns the flags of compare that describe the experiment of the preset with the network `model`.
-// The flags do not include --data. Returns "" if the variants of the preset differ in the number of
-// workers.
-std::string flags_in_place_of(const PresetRow& preset, const std::string& model);
+// Returns the flags of compare that describe the experiment of the preset on this data set with the
+// network `model`. The flags do not include --data. Returns "" if the variants of the preset differ
+// in the number of workers.
+std::string flags_in_place_of(const PresetRow& preset, const std::string& data,
+                              const std::string& model);
 
 // Sets the experiment of --preset `name` in `options`, in which --model, --data and the flags of
 // train are already set. flags: the parsed flags of compare. Throws UsageError for an unknown name,
-// for a flag that the preset sets, and for a missing data set.
+// and for a flag that the preset sets.
 void apply_preset(CompareOptions& options, const std::string& name, const FlagSet& flags);
 
 }  // namespace syncopate::bench

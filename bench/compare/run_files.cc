@@ -45,6 +45,12 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
   if (options.model.starts_with(kNetworkFile)) {
     comparison["network_file"] = describe_file(options.model.substr(kNetworkFile.size()));
   }
+  if (const auto& claim = options.claim) {
+    comparison["claim"] = {{"source", claim->source},
+                           {"text", claim->text},
+                           {"better", claim->better},
+                           {"worse", claim->worse}};
+  }
   if (chance) {
     comparison["chance"] = {{"share", chance->share},
                             {"classes", chance->classes},

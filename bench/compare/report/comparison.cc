@@ -47,6 +47,13 @@ Chance read_chance(const json& object) {
           .validation_samples = object.at("validation_samples").get<std::int64_t>()};
 }
 
+PaperClaim read_claim(const json& object) {
+  return {.source = string_field(object, "source"),
+          .text = string_field(object, "text"),
+          .better = string_field(object, "better"),
+          .worse = string_field(object, "worse")};
+}
+
 ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
   ComparedRun run{.file = name, .result = std::nullopt};
   for (const fs::path& file : {dir / name, dir / "runs" / name}) {
@@ -128,6 +135,7 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   comparison.threads_per_worker = object.value("threads_per_worker", 0);
   comparison.learning_rate_rule = string_field(object, "learning_rate_rule");
   if (object.contains("chance")) comparison.chance = read_chance(object.at("chance"));
+  if (object.contains("claim")) comparison.claim = read_claim(object.at("claim"));
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/paper_claim.h"
 #include "bench/compare/report/run_result.h"
 
 namespace syncopate::bench {
@@ -78,9 +79,10 @@ struct Comparison {
   std::optional<double> target_accuracy;  // a fraction from 0 to 1; nullopt if unknown
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
-  std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown
-  int threads_per_worker = 0;       // 0 if unknown
-  std::optional<Chance> chance{};   // empty if unknown
+  std::vector<Machine> machines{};    // machines of the runs, in order of time; empty if unknown
+  int threads_per_worker = 0;         // 0 if unknown
+  std::optional<Chance> chance{};     // empty if unknown
+  std::optional<PaperClaim> claim{};  // of the paper whose experiment a preset repeats
   // How the learning rates of the variants follow from the given rate; "" if unknown.
   //   linear, sqrt     proportional to the samples of an update, or to their square root
   //   inverse-workers  divided by the number of workers
@@ -110,7 +112,7 @@ struct Comparison {
 //    "machines":[{"host":H, "processor":P, "cpus":N, "cores":N, "gpus":[G, ...], "version":V,
 //    "date":D}, ...], "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N,
 //               "validation_samples":N},
-//    "learning_rate_rule":RULE,
+//    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
 //                 "threads_per_worker":N, "servers":N, "optimizer":NAME,

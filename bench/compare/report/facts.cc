@@ -31,6 +31,7 @@ class FactFinder {
     warn_of_machine();
     warn_of_times();
     tell_method();
+    tell_claim();
     tell_conditions();
     return std::move(facts_);
   }
@@ -273,6 +274,34 @@ class FactFinder {
           short_text(least), short_text(most));
     }
     tell("times", text + ". Their means are geometric");
+  }
+
+  // Says whether the direction of a paper's claim was seen.
+  void tell_claim() {
+    if (!comparison_.claim) return;
+    const PaperClaim& claim = *comparison_.claim;
+    const auto row_of = [&](const std::string& label) {
+      return static_cast<std::size_t>(
+          std::ranges::find(comparison_.variants, label, &ComparedVariant::label) -
+          comparison_.variants.begin());
+    };
+    const std::size_t better = row_of(claim.better);
+    const std::size_t worse = row_of(claim.worse);
+    if (std::max(better, worse) >= rows_.size()) return;
+    if (!rows_[better].accuracy || !rows_[worse].accuracy) return;
+    const double points = 100.0 * (rows_[better].accuracy->mean - rows_[worse].accuracy->mean);
+    const bool is_seen = outcome_.claims.is_more_accurate(better, worse);
+    const bool is_opposite = outcome_.claims.is_more_accurate(worse, better);
+    tell("paper",
+         fmt::format("{}: {}. {}: \"{}\" ended {} points {} \"{}\"{}. The figures of the paper "
+                     "are of other networks and data, and were not reproduced",
+                     claim.source, claim.text,
+                     is_seen       ? "This was seen"
+                     : is_opposite ? "The opposite was seen"
+                                   : "This was not shown",
+                     claim.better, decimal_text(std::abs(points), 1),
+                     points < 0.0 ? "below" : "above", claim.worse,
+                     is_seen || is_opposite ? "" : ", which may be chance"));
   }
 
   void tell_conditions() {

@@ -65,6 +65,20 @@ TEST_F(Compare, TrainsTheOtherStrategiesOnRequest) {
   EXPECT_FALSE(contains(result.err, "failed"));
 }
 
+TEST_F(Compare, SaysWhetherAPaperWasRightHere) {
+  successful(run_program(as_words(SYNCOPATE_BENCH,
+                                  "compare --preset large-batch --clock virtual --epochs 1 --seeds "
+                                  "5 --no-progress --data synthetic:1x8x8:4:2048 --report",
+                                  dir_)));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  EXPECT_TRUE(std::ranges::any_of(kept.at("facts"), [](const auto& fact) {
+    const std::string text = fact.at("text");
+    return fact.at("subject") == "paper" && text.starts_with("Goyal et al. 2017: ") &&
+           contains(text, "\"batch 256, warm-up\" ended", "were not reproduced");
+  })) << kept.at("facts");
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "Goyal et al. 2017: "));
+}
+
 TEST_F(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
   const ProgramResult result = successful(
       run(kSmall +

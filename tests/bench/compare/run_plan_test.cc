@@ -385,21 +385,45 @@ TEST(RunPlan, HasScaledRatesThatTrainAccepts) {
   }
 }
 
-TEST(Preset, HasFlagsThatTrainAccepts) {
+// The options of each experiment of each preset.
+std::vector<CompareOptions> experiments() {
+  std::vector<CompareOptions> all;
   for (const PresetRow& row : presets()) {
-    CompareOptions options;
+    for (const auto apply : {row.apply, row.apply_to_cifar10}) {
+      if (apply == nullptr) continue;
+      CompareOptions& options = all.emplace_back();
+      options.preset = row.name;
+      apply(options);
+    }
+  }
+  return all;
+}
+
+TEST(Preset, HasFlagsThatTrainAccepts) {
+  for (CompareOptions& options : experiments()) {
     options.data = "synthetic:1x28x28:10:4096";
-    row.apply(options);
     for (const RunSpec& run : plan_runs(options, 4096)) {
       EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
-          << row.name << ": " << run.variant.label;
+          << options.preset << ": " << run.variant.label;
     }
   }
 }
 
+TEST(Preset, RepeatsAClaimAboutItsOwnVariants) {
+  int claims = 0;
+  for (const CompareOptions& options : experiments()) {
+    if (!options.claim) continue;
+    ++claims;
+    for (const std::string& label : {options.claim->better, options.claim->worse}) {
+      EXPECT_EQ(std::ranges::count(options.variants, label, &Variant::label), 1) << label;
+    }
+  }
+  EXPECT_EQ(claims, 2);
+}
+
 TEST(Preset, CanBeGivenAsFlags) {
   const auto row = std::ranges::find(presets(), "one-slow", &PresetRow::name);
-  EXPECT_EQ(flags_in_place_of(*row, "mnist-cnn"),
+  EXPECT_EQ(flags_in_place_of(*row, "digits", "mnist-cnn"),
             "--workers 8 --servers 1 --model mnist-cnn --batch-size-per-replica 32 --epochs 3 "
             "--service-time constant:1 --slow worker=7,factor=4 --strategies "
             "'parameter-server:sync{optimizer=sgd,learning-rate=0.4},"
@@ -407,29 +431,25 @@ TEST(Preset, CanBeGivenAsFlags) {
             "parameter-server:ssp:3{optimizer=sgd,learning-rate=0.1},"
             "parameter-server:async{optimizer=sgd,learning-rate=0.1}'");
   const auto mixed = std::ranges::find(presets(), "staleness", &PresetRow::name);
-  EXPECT_EQ(flags_in_place_of(*mixed, "mlp"), "") << "its variants have 1 to 16 workers";
+  EXPECT_EQ(flags_in_place_of(*mixed, "digits", "mlp"), "") << "its variants have 1 to 16 workers";
 }
 
 TEST(Preset, StatesItsLearningRates) {
-  for (const PresetRow& row : presets()) {
-    CompareOptions options;
-    options.preset = row.name;
-    row.apply(options);
+  for (const CompareOptions& options : experiments()) {
     for (const RunSpec& run : plan_runs(options, 60'000)) {
-      EXPECT_EQ(run.learning_rate_rule, "preset") << row.name << ": " << run.variant.label;
+      EXPECT_EQ(run.learning_rate_rule, "preset") << options.preset << ": " << run.variant.label;
       EXPECT_TRUE(run.variant.has_flag("--learning-rate"));
       if (run.variant.has_flag("--learning-rate-scale")) continue;
       EXPECT_EQ(value_of(run, "--learning-rate-scale"), "none") << run.variant.label;
+      if (run.variant.has_flag("--warmup-epochs")) continue;
       EXPECT_EQ(value_of(run, "--warmup-epochs"), "0") << run.variant.label;
     }
   }
 }
 
 TEST(Preset, HasEnoughSeedsForClaimsAboutTime) {
-  for (const PresetRow& row : presets()) {
-    CompareOptions options;
-    row.apply(options);
-    EXPECT_GE(options.seeds, kSeedsForClaims) << row.name;
+  for (const CompareOptions& options : experiments()) {
+    EXPECT_GE(options.seeds, kSeedsForClaims) << options.preset;
   }
 }
 

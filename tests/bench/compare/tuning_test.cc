@@ -22,8 +22,8 @@ const Words kTuned = kSmall + as_words(
                                   "--clock virtual --strategies mirrored,parameter-server:async "
                                   "--target-accuracy 0.5 --tune");
 
-// Returns the descriptions of all rounds of tuning in the folder, without the machines, which have a
-// date.
+// Returns the descriptions of all rounds of tuning in the folder, without the machines, which have
+// a date.
 std::vector<json> rounds_in(const fs::path& dir) {
   std::vector<json> rounds;
   for (int round = 1; fs::exists(dir / "tuning" / std::to_string(round)); ++round) {

@@ -115,16 +115,6 @@ TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
   }
 }
 
-TEST_F(Compare, RefusesAPresetWithoutItsData) {
-  for (const char* preset : {"dc-asgd", "large-batch"}) {
-    const TemporaryFolder scratch;
-    expect_failure(run_program(as_words(SYNCOPATE_BENCH, "compare --preset", preset, "--report",
-                                        scratch / "r")),
-                   2, {"give --data cifar10:DIR"});
-    EXPECT_FALSE(fs::exists(scratch / "r"));
-  }
-}
-
 TEST_F(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--data", "mnist:/nowhere"}, "/nowhere"},

@@ -1,0 +1,16 @@
+// A claim of a paper about the accuracies of two variants.
+#pragma once
+
+#include <string>
+
+namespace syncopate::bench {
+
+struct PaperClaim {
+  std::string source;  // the paper, such as "Goyal et al. 2017"
+  std::string text;    // the claim
+  // The labels of two variants. By the claim, `better` ends more accurate than `worse`.
+  std::string better;
+  std::string worse;
+};
+
+}  // namespace syncopate::bench
