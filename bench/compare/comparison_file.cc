@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "bench/compare/comparison_difference.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/harness/report.h"
@@ -33,84 +34,6 @@ struct Head {
   std::string file;
   Json line;
 };
-
-struct Condition {
-  const char* key;
-  const char* words;
-  const char* null_words = "missing";  // what a message says of a value that is null or missing
-};
-// What the runs of a comparison have in common. A message names the first difference in this order.
-constexpr std::array kOfComparison = {Condition{"model", "model"},
-                                      Condition{"network_file", "network file"},
-                                      Condition{"data", "data set"},
-                                      Condition{"clock", "clock"},
-                                      Condition{"budget", "budget"},
-                                      Condition{"batch", "batch"},
-                                      Condition{"target_accuracy", "target accuracy", "derived"},
-                                      Condition{"trouble", "fault injection"},
-                                      Condition{"threads_per_worker", "threads per worker"}};
-// What a run must have in common with an earlier one for that one's result to be kept.
-constexpr std::array kOfRun = {Condition{"label", "variant"},   Condition{"seed", "seed"},
-                               Condition{"clock", "clock"},     Condition{"workers", "workers"},
-                               Condition{"servers", "servers"}, Condition{"trouble", "faults"},
-                               Condition{"program", "program"}};
-
-Json value_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? Json(nullptr) : *found;
-}
-
-// Returns a JSON value as words of a message: a list with blanks, "none" for nothing.
-std::string words_of(const Json& value) {
-  if (value.is_string() && !value.get<std::string>().empty()) return value.get<std::string>();
-  if (value.is_number()) return value.dump();
-  std::string words;
-  if (value.is_array()) {
-    for (const Json& one : value) words += (words.empty() ? "" : " ") + words_of(one);
-  }
-  return words.empty() ? "none" : words;
-}
-
-// Returns the flags of train, each with its values: {"--epochs 2", "--deterministic"}.
-std::vector<std::string> flags_of(const Json& head) {
-  std::vector<std::string> flags;
-  for (const Json& word : value_at(head, "flags")) {
-    const std::string text = words_of(word);
-    if (flags.empty() || text.starts_with("--")) {
-      flags.push_back(text);
-    } else {
-      flags.back() += " " + text;
-    }
-  }
-  return flags;
-}
-
-// Returns the first of `flags` that `others` lacks; "" if there is none.
-std::string first_missing(const std::vector<std::string>& flags,
-                          const std::vector<std::string>& others) {
-  for (const std::string& flag : flags) {
-    if (std::ranges::find(others, flag) == others.end()) return flag;
-  }
-  return "";
-}
-
-// Returns how a run that is there differs from the run that is planned under its name.
-std::string difference_of_run(const Json& found, const Json& wanted) {
-  const std::string label = words_of(value_at(wanted, "label"));
-  for (const Condition& condition : kOfRun) {
-    const Json was = value_at(found, condition.key);
-    const Json is = value_at(wanted, condition.key);
-    if (was == is) continue;
-    return fmt::format("{} was trained with {} {}, not {}", label, condition.words, words_of(was),
-                       words_of(is));
-  }
-  if (value_at(found, "flags") == value_at(wanted, "flags")) return "";
-  const std::string was = first_missing(flags_of(found), flags_of(wanted));
-  const std::string is = first_missing(flags_of(wanted), flags_of(found));
-  if (was.empty()) return fmt::format("{} was trained without {}", label, is);
-  return fmt::format("{} was trained with {}, {}", label, was,
-                     is.empty() ? "which is not given here" : "not " + is);
-}
 
 // Returns comparison.json of the folder; an empty object if it is missing or damaged.
 Json comparison_in(const fs::path& dir) {
@@ -167,20 +90,6 @@ Json comparison_of(const Json& head) {
   Json comparison = value_at(head, "comparison");
   comparison["clock"] = value_at(head, "clock");
   return comparison;
-}
-
-// Returns how two comparisons differ, in words.
-std::string difference_of_comparisons(const Json& found, const Json& wanted) {
-  for (const Condition& condition : kOfComparison) {
-    const Json was = value_at(found, condition.key);
-    const Json is = value_at(wanted, condition.key);
-    if (was == is) continue;
-    const auto words = [&](const Json& value) {
-      return value.is_null() ? condition.null_words : words_of(value);
-    };
-    return fmt::format("the {} is {}, not {}", condition.words, words(was), words(is));
-  }
-  return "";
 }
 
 // Returns how the comparison in the folder differs from the planned one, which may
