@@ -9,7 +9,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "bench/compare/chance.h"
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/comparison_parts.h"
 #include "bench/compare/map_file.h"
@@ -25,7 +24,6 @@
 #include "bench/virtual_clock/replay.h"
 #include "models/base/errors.h"
 #include "worker/input/dataset.h"
-#include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 #include "worker/train/progress.h"
 
@@ -34,24 +32,16 @@ namespace {
 
 constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
 
-// Opens the data. Throws UsageError if the targets have no accuracies to compare.
-DataSplits open_classes(const CompareOptions& options) {
-  DataSplits data = open_dataset(options.data, data_options(options.shared, options.cache_dir));
-  require_classes("compare", options.data, data);
-  return data;
-}
-
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
   Comparer(const CompareOptions& options, const std::string& command, StopSignal& signals)
       : signals_(signals),
         data_(open_classes(options)),
-        options_(with_step_time(options, data_)),
-        facts_{.command = command,
-               .machine = machine_here(std::string(program_version())),
-               .chance = chance_of(data_)},
-        parts_(parts_of(options_, data_, *facts_.chance)),
+        data_facts_(data_facts_of(options, data_)),
+        options_(with_step_time(options, data_, data_facts_)),
+        facts_{.command = command, .machine = machine_here()},
+        parts_(parts_of(options_, data_, data_facts_)),
         weights_notes_(
             describe_initial_weights(options_on_shared_data(parts_.front().runs), data_)),
         folder_(report_folder(options_, parts_)),
@@ -125,6 +115,7 @@ class Comparer {
 
   StopSignal& signals_;
   const DataSplits data_;
+  const DataFacts data_facts_;
   const CompareOptions options_;
   const ComparisonFacts facts_;
   std::vector<ComparisonPart> parts_;

@@ -26,7 +26,9 @@ constexpr std::array kOfComparison = {Condition{"model", "model"},
                                       Condition{"batch", "batch"},
                                       Condition{"target_accuracy", "target accuracy", "derived"},
                                       Condition{"trouble", "fault injection"},
-                                      Condition{"threads_per_worker", "threads per worker"}};
+                                      Condition{"threads_per_worker", "threads per worker"},
+                                      Condition{"data_hash", "hash of the data set's contents"},
+                                      Condition{"network_hash", "hash of the network"}};
 // What a run must have in common with an earlier one for that one's result to be kept.
 constexpr std::array kOfRun = {Condition{"label", "variant"},   Condition{"seed", "seed"},
                                Condition{"clock", "clock"},     Condition{"workers", "workers"},

@@ -253,9 +253,11 @@ void remove_comparison(const fs::path& dir) {
 }  // namespace
 
 Json machine_json(const Machine& machine) {
-  return {{"host", machine.host},   {"processor", machine.processor}, {"cpus", machine.cpus},
-          {"cores", machine.cores}, {"gpus", machine.gpus},           {"version", machine.version},
-          {"date", machine.date}};
+  return {{"host", machine.host},     {"processor", machine.processor},
+          {"cpus", machine.cpus},     {"cores", machine.cores},
+          {"gpus", machine.gpus},     {"version", machine.version},
+          {"commit", machine.commit}, {"instruction_set", machine.instruction_set},
+          {"onednn", machine.onednn}, {"date", machine.date}};
 }
 
 std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned) {

@@ -22,7 +22,6 @@ namespace syncopate::bench {
 struct ComparisonFacts {
   std::string command;  // command line of the comparison
   Machine machine;      // machine of this process
-  std::optional<Chance> chance{};
 };
 
 // The first line of a run's file.

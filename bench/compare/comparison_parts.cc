@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "bench/compare/chance.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/measured_step.h"
 #include "bench/compare/run_plan.h"
@@ -72,15 +71,22 @@ bool goes_on_in(const std::filesystem::path& dir, const std::vector<PlannedFolde
 
 }  // namespace
 
+DataSplits open_classes(const CompareOptions& options) {
+  DataSplits data =
+      open_dataset(options.data, data_options(options.shared, options.cache_dir));
+  require_classes("compare", options.data, data);
+  return data;
+}
+
 std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSplits& data,
-                                     const Chance& chance) {
+                                     const DataFacts& facts) {
   std::vector<ComparisonPart> parts;
   const auto add = [&](const Cluster& cluster) {
     ComparisonPart& part = parts.emplace_back();
     part.options = options;
     part.options.cluster = cluster;
     part.runs = runs_of(part.options, data);
-    part.heads = planned_heads(part.options, part.runs, chance);
+    part.heads = planned_heads(part.options, part.runs, facts);
   };
   for (const Cluster& cluster : options.clusters) add(cluster);
   if (options.clusters.empty()) add(options.cluster);
@@ -108,11 +114,12 @@ std::filesystem::path report_folder(const CompareOptions& options,
   return numbered_folder(options.clusters.empty() ? "comparison" : kMapBase, folders_of(parts));
 }
 
-CompareOptions with_step_time(CompareOptions options, const DataSplits& data) {
+CompareOptions with_step_time(CompareOptions options, const DataSplits& data,
+                              const DataFacts& facts) {
   if (options.clusters.empty() || !options.step_time.is_measured) return options;
   const auto planned = [&](double milliseconds) {
     set_step_time(options, milliseconds);
-    return folders_of(parts_of(options, data, chance_of(data)));
+    return folders_of(parts_of(options, data, facts));
   };
   std::filesystem::path folder = options.report;
   if (folder.empty()) {

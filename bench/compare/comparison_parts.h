@@ -8,10 +8,14 @@
 
 #include "bench/compare/compare_options.h"
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/data_facts.h"
 #include "bench/compare/run_files.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {
+
+// Opens the data of a comparison. Throws UsageError if the targets have no accuracies to compare.
+DataSplits open_classes(const CompareOptions& options);
 
 // The planned runs of a comparison on one cluster, and their files.
 struct ComparisonPart {
@@ -25,7 +29,7 @@ struct ComparisonPart {
 // if no run can be trained, if the network does not fit the data, or if the network cannot be cut
 // into the stages of a variant's pipeline.
 std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSplits& data,
-                                     const Chance& chance);
+                                     const DataFacts& facts);
 
 std::vector<PlannedFolder> folders_of(const std::vector<ComparisonPart>& parts);
 
@@ -41,6 +45,7 @@ std::filesystem::path report_folder(const CompareOptions& options,
 // it. If the comparison continues in a folder, the step time is taken from the folder, so that all
 // runs have the same step time. Otherwise the step time is measured. Returns other options
 // unchanged.
-CompareOptions with_step_time(CompareOptions options, const DataSplits& data);
+CompareOptions with_step_time(CompareOptions options, const DataSplits& data,
+                              const DataFacts& facts);
 
 }  // namespace syncopate::bench

@@ -33,7 +33,7 @@ std::string budget_words(const CompareOptions& options) {
 }
 
 Json head_of(const CompareOptions& options, const RunSpec& run,
-             const std::optional<Chance>& chance) {
+             const std::optional<DataFacts>& data) {
   const Json target = options.target_accuracy ? Json(*options.target_accuracy) : Json(nullptr);
   Json comparison = {{"model", options.model},
                      {"data", options.data},
@@ -51,11 +51,14 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                            {"better", claim->better},
                            {"worse", claim->worse}};
   }
-  if (chance) {
-    comparison["chance"] = {{"share", chance->share},
-                            {"classes", chance->classes},
-                            {"test_samples", chance->test_samples},
-                            {"validation_samples", chance->validation_samples}};
+  if (data) {
+    comparison["data_hash"] = data->data_hash;
+    comparison["network_hash"] = data->network_hash;
+    const Chance& chance = data->chance;
+    comparison["chance"] = {{"share", chance.share},
+                            {"classes", chance.classes},
+                            {"test_samples", chance.test_samples},
+                            {"validation_samples", chance.validation_samples}};
   }
   const bool is_virtual = options.clock == Clock::kVirtual;
   Json head = {{"event", "run"},
@@ -92,10 +95,10 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
 }  // namespace
 
 std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
-                                   const std::optional<Chance>& chance) {
+                                   const std::optional<DataFacts>& data) {
   std::vector<RunHead> heads;
   for (const RunSpec& run : runs) {
-    heads.push_back({run_name(run) + ".jsonl", dump(head_of(options, run, chance))});
+    heads.push_back({run_name(run) + ".jsonl", dump(head_of(options, run, data))});
   }
   return heads;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/data_facts.h"
 #include "bench/compare/variant.h"
 #include "worker/checkpoint/folder_lock.h"
 
@@ -20,9 +21,10 @@ struct RunEnding {
   std::optional<double> others_cpu_share{};  // RealRunOutcome::others_cpu_share
 };
 
-// Returns the file names and first lines of the planned runs, in the order of `runs`.
+// Returns the file names and first lines of the planned runs, in the order of `runs`. data: what
+// the lines say of the data and the network.
 std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
-                                   const std::optional<Chance>& chance);
+                                   const std::optional<DataFacts>& data);
 
 class RunFiles {
  public:

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 
-#include "bench/compare/chance.h"
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
@@ -16,7 +15,6 @@
 #include "bench/compare/run_trainer.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
-#include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate::bench {
@@ -60,8 +58,8 @@ DataSplits open_tuning_data(CompareOptions& options) {
 
 }  // namespace
 
-Tuning::Tuning(const CompareOptions& options, const DataSplits& data)
-    : options_(options), data_(data), results_(options.variants.size()) {
+Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts)
+    : options_(options), data_(data), facts_(facts), results_(options.variants.size()) {
   if (options.tune.momentum) space_.momentum = kMomenta;
   if (options.tune.batch_size) space_.batch = kBatches;
   for (const Variant& variant : options.variants) {
@@ -158,7 +156,7 @@ ComparisonPart Tuning::next_round() {
     }
   }
   if (!results_.front().empty()) part.options.target_accuracy = target();
-  part.heads = planned_heads(part.options, part.runs, chance_of(data_));
+  part.heads = planned_heads(part.options, part.runs, facts_);
   return part;
 }
 
@@ -193,8 +191,8 @@ namespace {
 
 // Returns the folders of the rounds as far as their runs can be planned from the results there.
 std::vector<PlannedFolder> planned_rounds(const CompareOptions& options, const DataSplits& data,
-                                          const fs::path& dir) {
-  Tuning tuning(options, data);
+                                          const DataFacts& facts, const fs::path& dir) {
+  Tuning tuning(options, data, facts);
   std::vector<PlannedFolder> rounds;
   for (int round = 1;; ++round) {
     const ComparisonPart part = tuning.next_round();
@@ -224,16 +222,17 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
                                    StopSignal& signals) {
   CompareOptions in_folder = options;
   const DataSplits data = open_tuning_data(in_folder);
-  const auto planned = [&](const fs::path& dir) { return planned_rounds(in_folder, data, dir); };
+  const DataFacts data_facts = data_facts_of(in_folder, data);
+  const auto planned = [&](const fs::path& dir) {
+    return planned_rounds(in_folder, data, data_facts, dir);
+  };
   if (options.report.empty()) in_folder.report = numbered_folder("comparison", planned);
   const fs::path& dir = in_folder.report;
   prepare_folder(dir, planned(dir), options.replace);
   const std::unique_ptr<ProgressDisplay> display = make_progress_display(options.show_progress);
   if (options.report.empty()) display->note("the results go to the folder " + dir.string());
-  const ComparisonFacts facts{.command = command,
-                              .machine = machine_here(std::string(program_version())),
-                              .chance = chance_of(data)};
-  Tuning tuning(in_folder, data);
+  const ComparisonFacts facts{.command = command, .machine = machine_here()};
+  Tuning tuning(in_folder, data, data_facts);
   for (int round = 1;; ++round) {
     ComparisonPart part = tuning.next_round();
     if (part.runs.empty()) break;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/compare/comparison_parts.h"
+#include "bench/compare/data_facts.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/tuning_search.h"
 #include "worker/input/dataset.h"
@@ -19,9 +20,9 @@ namespace syncopate::bench {
 // The searches of all variants of a comparison.
 class Tuning {
  public:
-  // data: the data that tuning runs read, with a validation split. Throws UsageError for options
-  // that cannot be tuned.
-  Tuning(const CompareOptions& options, const DataSplits& data);
+  // data: the data that tuning runs read, with a validation split. facts: data_facts_of(data).
+  // Throws UsageError for options that cannot be tuned.
+  Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts);
 
   // Plans the next round from the results of the earlier ones. A round without runs means that all
   // searches have ended.
@@ -50,6 +51,7 @@ class Tuning {
 
   CompareOptions options_;
   const DataSplits& data_;
+  const DataFacts& facts_;
   TuningSpace space_;
   std::vector<std::vector<Result>> results_;  // by variant
   std::vector<Planned> planned_;              // the runs of the last planned round

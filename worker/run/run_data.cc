@@ -1,5 +1,6 @@
 #include "worker/run/run_data.h"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,6 +61,18 @@ std::string describe_samples(const DataSplits& data) {
                         hash_samples(*data.validation));
   }
   return text;
+}
+
+std::string hash_of_all_samples(const DataSplits& data) {
+  std::string samples;
+  for (const Dataset* split : {data.train.get(), data.validation.get(), data.test.get()}) {
+    const std::int64_t size = split == nullptr ? 0 : split->size();
+    samples += fmt::format("{}\n", size);
+    for (std::int64_t i = 0; i < size; ++i) {
+      samples += fmt::format(FMT_COMPILE("{}:{:x}\n"), split->label(i), split->fingerprint(i));
+    }
+  }
+  return fmt::format("{:016x}", hash_name(samples));
 }
 
 std::string describe_data(const DataSplits& data, const std::string& data_flag) {

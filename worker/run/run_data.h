@@ -16,6 +16,10 @@ namespace syncopate {
 // samples. Throws what the data sets throw.
 std::string describe_samples(const DataSplits& data);
 
+// Returns a hash of the labels and the stored bytes of all samples of all splits, as 16 hexadecimal
+// digits. Reads the whole data set. Throws what the data sets throw.
+std::string hash_of_all_samples(const DataSplits& data);
+
 // Describes the samples and their source for the user: "data digits: 60000 training and 10000 test
 // samples, u8 [28, 28, 1], 10 classes".
 std::string describe_data(const DataSplits& data, const std::string& data_flag);

@@ -37,6 +37,9 @@ Machine read_machine(const json& object) {
           .cores = object.at("cores").get<int>(),
           .gpus = object.at("gpus").get<std::vector<std::string>>(),
           .version = string_field(object, "version"),
+          .commit = string_field(object, "commit"),
+          .instruction_set = string_field(object, "instruction_set"),
+          .onednn = string_field(object, "onednn"),
           .date = string_field(object, "date")};
 }
 
@@ -115,6 +118,8 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   Comparison comparison;
   comparison.command = string_field(object, "command");
   comparison.model = string_field(object, "model");
+  comparison.data_hash = string_field(object, "data_hash");
+  comparison.network_hash = string_field(object, "network_hash");
   comparison.budget = string_field(object, "budget");
   comparison.batch = string_field(object, "batch");
   comparison.faults = string_field(object, "trouble");

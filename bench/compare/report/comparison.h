@@ -82,6 +82,8 @@ struct Comparison {
   std::vector<Machine> machines{};    // machines of the runs, in order of time; empty if unknown
   int threads_per_worker = 0;         // 0 if unknown
   std::optional<Chance> chance{};     // empty if unknown
+  std::string data_hash{};            // of all samples; "" if unknown
+  std::string network_hash{};         // "" if unknown
   std::optional<PaperClaim> claim{};  // of the paper whose experiment a preset repeats
   // How the learning rates of the variants follow from the given rate; "" if unknown.
   //   linear, sqrt     proportional to the samples of an update, or to their square root
@@ -109,9 +111,10 @@ struct Comparison {
 // run without a file is pending. Throws FileError naming the file.
 //   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
 //   "trouble":FAULTS,
+//    "data_hash":HASH, "network_hash":HASH,
 //    "machines":[{"host":H, "processor":P, "cpus":N, "cores":N, "gpus":[G, ...], "version":V,
-//    "date":D}, ...], "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N,
-//               "validation_samples":N},
+//    "commit":C, "instruction_set":I, "onednn":V, "date":D}, ...], "threads_per_worker":N,
+//    "chance":{"share":S, "classes":K, "test_samples":N, "validation_samples":N},
 //    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,

@@ -11,12 +11,16 @@
 #include <utility>
 
 #include "bench/compare/report/comparison.h"
+#include "bench/harness/program_commit.h"
 #include "bench/plots/text.h"
+#include "models/backend/backend.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/isa.h"
 #include "models/base/resource_limits.h"
 #include "ps/net/endpoint.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate::bench {
 namespace {
@@ -75,13 +79,16 @@ int fewest_cpus(const Comparison& comparison) {
 
 }  // namespace
 
-Machine machine_here(std::string version) {
+Machine machine_here() {
   return {.host = own_host_name(),
           .processor = processor_name(),
           .cpus = usable_cpu_count(),
           .cores = number_of_cores(usable_cpus()),
           .gpus = gpus_here(),
-          .version = std::move(version),
+          .version = std::string(program_version()),
+          .commit = std::string(program_commit()),
+          .instruction_set = std::string(name(detect_isa())),
+          .onednn = cpu_library_versions().front().loaded,
           .date = local_time()};
 }
 
@@ -96,11 +103,14 @@ std::string processor_name() {
 
 std::string describe(const Machine& machine) {
   const bool shares_cores = 0 < machine.cores && machine.cores < machine.cpus;
-  return fmt::format("{}: {}{}{}, {}; syncopate {}, {}", machine.host,
-                     count_text(machine.cpus, "CPU"),
+  std::string program = "syncopate " + machine.version;
+  if (!machine.commit.empty()) program += fmt::format(" (commit {})", machine.commit);
+  if (!machine.instruction_set.empty()) program += ", " + machine.instruction_set;
+  if (!machine.onednn.empty()) program += ", oneDNN " + machine.onednn;
+  return fmt::format("{}: {}{}{}, {}; {}, {}", machine.host, count_text(machine.cpus, "CPU"),
                      shares_cores ? " on " + count_text(machine.cores, "core") : "",
                      machine.processor.empty() ? "" : fmt::format(" ({})", machine.processor),
-                     gpu_words(machine.gpus), machine.version, machine.date);
+                     gpu_words(machine.gpus), program, machine.date);
 }
 
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {

@@ -14,18 +14,24 @@ struct Machine {
   int cores = 0;          // number of cores that have these CPUs; 0 if unknown
   std::vector<std::string> gpus;
   std::string version;  // version of syncopate
-  std::string date;     // start of the comparison, local time: "2026-11-23 14:05"
+  // The commit of syncopate (program_commit()), the instruction set of the CPU kernels, and the
+  // version of oneDNN; "" if unknown.
+  std::string commit{};
+  std::string instruction_set{};
+  std::string onednn{};
+  std::string date;  // start of the comparison, local time: "2026-11-23 14:05"
 };
 
 // Returns a description of this machine, with the current time as its date.
-Machine machine_here(std::string version);
+Machine machine_here();
 
 // Returns the name of the processor, such as "Intel(R) Xeon(R) Platinum 8481C"; "" if the kernel
 // does not provide the name.
 std::string processor_name();
 
-// Returns text such as "node7: 2 CPUs on 1 core (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0,
-// 2026-11-23 14:05". The number of cores is left out if each CPU has a core of its own.
+// Returns text such as "node7: 2 CPUs on 1 core (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0 (commit
+// 50825c1e0b3a), x86-64-v4, oneDNN 3.1.0, 2026-11-23 14:05". Unknown parts are left out. The number
+// of cores is left out if each CPU has a core of its own.
 std::string describe(const Machine& machine);
 
 struct Comparison;
