@@ -32,7 +32,7 @@ constexpr std::array kCommands = {
         "Trains the same network under several strategies and reports which strategy is best.",
         syncopate::bench::declare_compare},
     CommandRow{"report",
-               "Writes the report of an earlier comparison again, from the files of its runs.",
+               "Writes the report of an earlier comparison again, or verifies the comparison.",
                syncopate::bench::declare_report},
     CommandRow{"plan",
                "Predicts the training speed and the staleness of gradients of each strategy on a "

@@ -10,6 +10,7 @@
 #include "bench/compare/map_file.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/verification.h"
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
 #include "deploy/cli/command_line.h"
@@ -35,23 +36,50 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
   };
 }
 
-Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
-  const auto dir = std::make_shared<std::filesystem::path>();
-  const auto explains = std::make_shared<bool>(false);
-  flags.add("--explain", explains.get(),
+namespace {
+
+struct ReportOptions {
+  VerifyOptions verify;  // with the folder
+  bool verifies = false;
+  bool explains = false;
+};
+
+// Makes the report in the folder of a comparison, or of a map of several clusters, again.
+void report_again(const std::filesystem::path& dir, bool explains) {
+  if (has_map(dir)) {
+    for (const std::string& cluster : clusters_in(dir)) {
+      restore_comparison_file(dir / cluster, std::cout);
+    }
+    return write_and_print_map(dir, explains, std::cout);
+  }
+  restore_comparison_file(dir, std::cout);
+  write_and_print_report(dir, read_comparison(dir), explains, std::cout);
+}
+
+}  // namespace
+
+Command declare_report(FlagSet& flags, const Environment& environment) {
+  const auto options = std::make_shared<ReportOptions>();
+  flags.add("--explain", &options->explains,
             "before the recommendation, print the results, tests, warnings and conditions of the "
             "comparison");
-  flags.add("DIR", dir.get(), "folder that `syncopate-bench compare --report` wrote",
+  flags.add("--verify", &options->verifies,
+            "check that the data set, the network and the flags are those of the comparison, train "
+            "one run of each variant again, and compare its weights with the recorded ones; with "
+            "--clock virtual, also all times. Asynchronous variants with --clock real are not "
+            "comparable. Changes no file in DIR. The exit code is not 0 if something differs");
+  flags.add("--data", &options->verify.data,
+            "where the recorded data set is now, in the form of `syncopate train --data`",
+            {.value = "NAME", .default_text = "where it was", .needs = "--verify"});
+  flags.add("DIR", &options->verify.dir, "folder that `syncopate-bench compare --report` wrote",
             {.required = true});
-  return [dir, explains] {
-    if (has_map(*dir)) {
-      for (const std::string& cluster : clusters_in(*dir)) {
-        restore_comparison_file(*dir / cluster, std::cout);
-      }
-      return write_and_print_map(*dir, *explains, std::cout);
+  return [options, environment] {
+    const std::filesystem::path& dir = options->verify.dir;
+    if (options->verifies) {
+      StopSignal signals;  // is created before any other thread
+      return verify(options->verify, environment, signals, std::cout);
     }
-    restore_comparison_file(*dir, std::cout);
-    write_and_print_report(*dir, read_comparison(*dir), *explains, std::cout);
+    report_again(dir, options->explains);
   };
 }
 

@@ -65,6 +65,7 @@ struct CompareOptions {
   std::optional<std::int64_t> batch_size{};
   std::string model = "mnist-cnn";
   std::string data = "digits";
+  std::string moved_data{};  // where the data set is now, as for --data; "": at `data`
   SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for all runs
   std::optional<double> target_accuracy{};  // empty: derived from the runs (report/comparison.h)
   int evaluations = 20;                     // per run; with kSeconds, per `epochs` epochs
@@ -83,6 +84,8 @@ struct CompareOptions {
   bool replace = false;  // whether runs of another comparison are removed
   bool show_progress = true;
   bool explains = false;  // whether all claims, warnings and conditions are printed
+
+  const std::string& data_here() const noexcept { return moved_data.empty() ? data : moved_data; }
 };
 
 }  // namespace syncopate::bench

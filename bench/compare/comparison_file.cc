@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include "bench/compare/comparison_difference.h"
@@ -272,6 +273,14 @@ std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned
       "has another comparison, {} of {}: {}", count_text(static_cast<int>(heads.size()), "run"),
       labels.size() == 1 ? *labels.begin() : count_text(static_cast<int>(labels.size()), "variant"),
       difference);
+}
+
+void require_planned(const fs::path& dir, const std::vector<RunHead>& planned) {
+  const std::string difference = difference_in(dir, heads_in(dir), parsed(planned));
+  if (difference.empty()) return;
+  throw std::runtime_error(fmt::format(
+      "{}: the runs are not those of the command in comparison.json: {}; restore the changed file",
+      dir.string(), difference));
 }
 
 fs::path numbered_folder(const fs::path& base, const std::vector<PlannedFolder>& planned) {

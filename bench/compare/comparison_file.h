@@ -36,6 +36,11 @@ struct RunHead {
 // folder has no runs, comparison.json is checked in place of the runs.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
+// Throws std::runtime_error that says how the runs in the folder differ from the planned ones;
+// there may be more planned runs. comparison.json and the runs of an unchanged comparison differ in
+// nothing from the plan that its command makes.
+void require_planned(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
+
 // The runs that are planned for the folder of one comparison.
 struct PlannedFolder {
   std::string name;  // in a map: the cluster, which names a folder; otherwise ""

@@ -73,7 +73,7 @@ bool goes_on_in(const std::filesystem::path& dir, const std::vector<PlannedFolde
 
 DataSplits open_classes(const CompareOptions& options) {
   DataSplits data =
-      open_dataset(options.data, data_options(options.shared, options.cache_dir));
+      open_dataset(options.data_here(), data_options(options.shared, options.cache_dir));
   require_classes("compare", options.data, data);
   return data;
 }

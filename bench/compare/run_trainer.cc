@@ -153,7 +153,7 @@ class Training {
       const auto is_same = [&](const std::vector<MissingRun>& training) {
         const RunSpec& first = *training.front().run;
         return first.variant.label == run.variant.label && first.seed == run.seed &&
-               first.has_equal_weights_in_clusters() && run.has_equal_weights_in_clusters();
+               first.has_weights_independent_of_times() && run.has_weights_independent_of_times();
       };
       const auto same = std::ranges::find_if(all, is_same);
       if (same != all.end()) {

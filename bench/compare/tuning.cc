@@ -47,10 +47,10 @@ CompareOptions options_of_search(const CompareOptions& options) {
 DataSplits open_tuning_data(CompareOptions& options) {
   DataOptions how = data_options(options.shared, options.cache_dir);
   how.split = options.tune.split;
-  DataSplits data = open_dataset(options.data, how);
+  DataSplits data = open_dataset(options.data_here(), how);
   if (!data.validation) {
     how.split = options.tune.split = kTuningSplit;
-    data = open_dataset(options.data, how);
+    data = open_dataset(options.data_here(), how);
   }
   require_classes("compare", options.data, data);
   return data;
@@ -252,6 +252,23 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
   }
   display->finish();
   return tuning.tuned();
+}
+
+CompareOptions tuned_before(const CompareOptions& options) {
+  CompareOptions in_folder = options;
+  const DataSplits data = open_tuning_data(in_folder);
+  const DataFacts facts = data_facts_of(in_folder, data);
+  Tuning tuning(in_folder, data, facts);
+  for (int round = 1;; ++round) {
+    const ComparisonPart part = tuning.next_round();
+    if (part.runs.empty()) return tuning.tuned();
+    const fs::path folder = round_folder(options.report, round);
+    require_planned(folder, part.heads);
+    if (tuning.add_results(folder)) continue;
+    throw FileError(
+        fmt::format("{}: a run of the search is missing; the command of the comparison trains it",
+                    folder.string()));
+  }
 }
 
 }  // namespace syncopate::bench

@@ -63,4 +63,10 @@ class Tuning {
 std::optional<CompareOptions> tune(const CompareOptions& options, const std::string& command,
                                    StopSignal& signals);
 
+// Returns the options of a finished comparison with the values that its search found. Trains
+// nothing and changes no file. options.report: the folder of the comparison. Throws UsageError,
+// FileError. Throws std::runtime_error if the runs of the search are not those that these options
+// and the data lead to.
+CompareOptions tuned_before(const CompareOptions& options);
+
 }  // namespace syncopate::bench

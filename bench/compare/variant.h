@@ -75,9 +75,9 @@ struct RunSpec {
   std::string tuning_of{};                 // for a tuning run: the label of the tuned variant
   std::string cluster{};                   // name of the cluster; "" without --clusters
 
-  // Returns whether the weights of the run are equal on all clusters, so that only its times depend
-  // on the cluster.
-  bool has_equal_weights_in_clusters() const {
+  // Returns whether the weights of the run do not depend on the times of its steps, so that they
+  // are equal on all clusters and in a repeated real run.
+  bool has_weights_independent_of_times() const {
     return variant.is_synchronous && variant.backup_workers == 0 && train.loop.max_seconds == 0.0 &&
            faults.kills.empty();
   }

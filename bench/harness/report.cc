@@ -83,6 +83,29 @@ std::string shell_word(const std::string& word) {
   return quoted + "'";
 }
 
+std::vector<std::string> words_of_command(const std::string& command) {
+  std::vector<std::string> words;
+  bool is_quoted = false;
+  bool is_in_word = false;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (c == ' ' && !is_quoted) {
+      is_in_word = false;
+      continue;
+    }
+    if (!is_in_word) words.emplace_back();
+    is_in_word = true;
+    if (c == '\'') {
+      is_quoted = !is_quoted;
+    } else if (c == '\\' && !is_quoted && i + 1 < command.size()) {
+      words.back() += command[++i];
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
 std::string command_line() {
   const std::string text = text_of_file("/proc/self/cmdline");
   std::string command;

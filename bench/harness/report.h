@@ -23,6 +23,9 @@ nlohmann::json spread_json(const Spread& spread);
 // Returns a word of a command line, in quotes if a shell would change the word otherwise.
 std::string shell_word(const std::string& word);
 
+// Splits a command line that shell_word() has quoted into its words.
+std::vector<std::string> words_of_command(const std::string& command);
+
 // Returns the command line of this process, quoted for a shell. Reports print it, so that a reader
 // can repeat the run.
 std::string command_line();
