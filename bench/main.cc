@@ -31,9 +31,11 @@ constexpr std::array kCommands = {
         "compare",
         "Trains the same network under several strategies and reports which strategy is best.",
         syncopate::bench::declare_compare},
-    CommandRow{"report",
-               "Writes the report of an earlier comparison again, or verifies the comparison.",
-               syncopate::bench::declare_report},
+    CommandRow{
+        "report",
+        "Writes the report of an earlier comparison again, verifies the comparison, or packs it "
+        "into an archive.",
+        syncopate::bench::declare_report},
     CommandRow{"plan",
                "Predicts the training speed and the staleness of gradients of each strategy on a "
                "cluster that is described by flags.",

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "bench/compare/archive.h"
 #include "bench/compare/compare.h"
 #include "bench/compare/compare_flags.h"
 #include "bench/compare/comparison_file.h"
@@ -42,6 +43,7 @@ struct ReportOptions {
   VerifyOptions verify;  // with the folder
   bool verifies = false;
   bool explains = false;
+  std::filesystem::path archive;
 };
 
 // Makes the report in the folder of a comparison, or of a map of several clusters, again.
@@ -71,15 +73,25 @@ Command declare_report(FlagSet& flags, const Environment& environment) {
   flags.add("--data", &options->verify.data,
             "where the recorded data set is now, in the form of `syncopate train --data`",
             {.value = "NAME", .default_text = "where it was", .needs = "--verify"});
+  flags.add("--archive", &options->archive,
+            "pack the comparison into a new file, which contains comparison.json, the runs, the "
+            "pages, plots and tables, and a README.txt with the command and the hashes of data set "
+            "and network. Requires the program `tar`",
+            {.value = "FILE.tar.gz"});
   flags.add("DIR", &options->verify.dir, "folder that `syncopate-bench compare --report` wrote",
             {.required = true});
   return [options, environment] {
     const std::filesystem::path& dir = options->verify.dir;
+    if (!options->archive.empty()) require_new_archive(options->archive);
     if (options->verifies) {
       StopSignal signals;  // is created before any other thread
-      return verify(options->verify, environment, signals, std::cout);
+      verify(options->verify, environment, signals, std::cout);
+      if (options->archive.empty()) return;
     }
     report_again(dir, options->explains);
+    if (options->archive.empty()) return;
+    write_archive(dir, options->archive);
+    std::cout << "Archive: " << options->archive.string() << "\n";
   };
 }
 

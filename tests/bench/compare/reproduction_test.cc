@@ -1,4 +1,4 @@
-// Tests `syncopate-bench report --verify` as a program.
+// Tests `syncopate-bench report --verify` and `report --archive` as a program.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -182,6 +182,54 @@ TEST_F(Reproduction, RefusesAFolderWithoutTheCommand) {
   fs::remove(dir_ / "comparison.json");
   successful(report({}));
   expect_difference({"expected \"command\" to be a command of syncopate-bench compare"});
+}
+
+TEST_F(Reproduction, ArchivesWhatVerifiesTheComparison) {
+  compare_virtually(kTwo);
+  write_text(dir_ / "notes.txt", "not part of the comparison");
+  const fs::path file = scratch_ / "paper.tar.gz";
+  const ProgramResult result = successful(report({"--archive", file.string()}));
+  EXPECT_EQ(last_line(result.out), "Archive: " + file.string());
+  successful(run_program(
+      {"/bin/sh", "-c", R"(cd "$1" && tar -xzf paper.tar.gz)", "sh", scratch_.path().string()}));
+  const fs::path unpacked = scratch_ / "paper";
+  EXPECT_EQ(names_in(unpacked),
+            (Words{"README.txt", "comparison.json", "curves.csv", "plots", "report.html", "runs",
+                   "runs.csv", "staleness.csv", "workers.csv"}));
+  EXPECT_EQ(names_in(unpacked / "runs"), names_in(dir_ / "runs"));
+  EXPECT_FALSE(names_in(unpacked / "plots").empty());
+  const json comparison = json::parse(read_text(unpacked / "comparison.json"));
+  const std::string readme = read_text(unpacked / "README.txt");
+  for (const char* key : {"command", "data_hash", "network_hash"}) {
+    EXPECT_TRUE(contains(readme, comparison.at(key).get<std::string>())) << key;
+  }
+  fs::remove_all(dir_);
+  successful(run_program({SYNCOPATE_BENCH, "report", unpacked.string(), "--verify"}));
+}
+
+TEST_F(Reproduction, KeepsAnArchiveThatExistsAndLeavesNoPartOfOne) {
+  compare_virtually(Words{"--strategies", "mirrored"});
+  const fs::path file = scratch_ / "paper.tar.gz";
+  write_text(file, "an earlier archive");
+  expect_failure_in_one_line(report({"--archive", file.string()}), 2, {"exists already"});
+  EXPECT_EQ(read_text(file), "an earlier archive");
+  expect_failure_in_one_line(report({"--archive", "paper.zip"}), 2, {"ends with .tar.gz"});
+  const fs::path nowhere = scratch_ / "absent" / "paper.tar.gz";
+  expect_failure_in_one_line(report({"--archive", nowhere.string()}), 1,
+                             {"--archive", "cannot be written: tar"});
+  const auto with_path = [&](const std::string& path) {
+    return run_program(Words{"/usr/bin/env", "PATH=" + path, SYNCOPATE_BENCH, "report",
+                             dir_.string(), "--archive", (scratch_ / "other.tar.gz").string()});
+  };
+  expect_failure_in_one_line(with_path("/nowhere"), 1, {"the program tar cannot be started"});
+  const fs::path bin = scratch_ / "bin";
+  fs::create_directories(bin);
+  write_text(bin / "tar",
+             "#!/bin/sh\necho half >$2\necho tar: No space left on device >&2\nexit 2\n");
+  fs::permissions(bin / "tar", fs::perms::owner_all);
+  expect_failure_in_one_line(with_path(bin.string()), 1,
+                             {"cannot be written: tar: No space left on device"});
+  EXPECT_EQ(names_in(scratch_.path()), (Words{"bin", "data", "paper.tar.gz", "r"}));
 }
 
 TEST_F(Reproduction, RecordsWhatTheRunsDependOn) {
