@@ -289,19 +289,23 @@ class FactFinder {
     const std::size_t worse = row_of(claim.worse);
     if (std::max(better, worse) >= rows_.size()) return;
     if (!rows_[better].accuracy || !rows_[worse].accuracy) return;
-    const double points = 100.0 * (rows_[better].accuracy->mean - rows_[worse].accuracy->mean);
-    const bool is_seen = outcome_.claims.is_more_accurate(better, worse);
-    const bool is_opposite = outcome_.claims.is_more_accurate(worse, better);
+    const Claims& claims = outcome_.claims;
+    const bool is_seen = claims.is_more_accurate(better, worse) || claims.is_sooner(better, worse);
+    const bool is_opposite =
+        claims.is_more_accurate(worse, better) || claims.is_sooner(worse, better);
+    const auto result = [&](std::size_t row) {
+      return fmt::format("\"{}\" ended with {} % and reached {} in {} of {} runs", rows_[row].name,
+                         decimal_text(100.0 * rows_[row].accuracy->mean, 1),
+                         target_text(comparison_), rows_[row].reached, rows_[row].done);
+    };
     tell("paper",
-         fmt::format("{}: {}. {}: \"{}\" ended {} points {} \"{}\"{}. The figures of the paper "
-                     "are of other networks and data, and were not reproduced",
+         fmt::format("{}: {}. {}: {}; {}. The figures of the paper are of other networks and data, "
+                     "and were not reproduced",
                      claim.source, claim.text,
-                     is_seen       ? "This was seen"
-                     : is_opposite ? "The opposite was seen"
-                                   : "This was not shown",
-                     claim.better, decimal_text(std::abs(points), 1),
-                     points < 0.0 ? "below" : "above", claim.worse,
-                     is_seen || is_opposite ? "" : ", which may be chance"));
+                     is_seen == is_opposite ? "This was not shown"
+                     : is_seen              ? "This was seen"
+                                            : "The opposite was seen",
+                     result(better), result(worse)));
   }
 
   void tell_conditions() {
