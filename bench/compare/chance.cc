@@ -1,6 +1,7 @@
 #include "bench/compare/chance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -38,12 +39,27 @@ std::vector<std::int64_t> count_samples(const Dataset& test) {
   return counts;
 }
 
+std::vector<std::int64_t> count_classes(const Dataset& test) {
+  return test.spec().target.shape.empty() ? count_samples(test) : count_pixels(test);
+}
+
 }  // namespace
+
+double loss_of_chance(const DataSplits& data) {
+  const std::vector<std::int64_t> counts = count_classes(*data.test);
+  const auto all =
+      static_cast<double>(std::max<std::int64_t>(std::reduce(counts.begin(), counts.end()), 1));
+  double loss = 0.0;
+  for (const std::int64_t count : counts) {
+    const double share = static_cast<double>(count) / all;
+    if (count > 0) loss -= share * std::log(share);
+  }
+  return loss;
+}
 
 Chance chance_of(const DataSplits& data) {
   const Dataset& test = *data.test;
-  const std::vector<std::int64_t> counts =
-      test.spec().target.shape.empty() ? count_samples(test) : count_pixels(test);
+  const std::vector<std::int64_t> counts = count_classes(test);
   const std::int64_t all = std::max<std::int64_t>(std::reduce(counts.begin(), counts.end()), 1);
   const int classes = test.spec().num_classes;
   return {.share = static_cast<double>(std::ranges::max(counts)) / static_cast<double>(all),

@@ -17,6 +17,7 @@
 #include "bench/compare/report/machine.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_trainer.h"
+#include "bench/compare/stable_rate.h"
 #include "bench/compare/tuning.h"
 #include "bench/compare/virtual_run.h"
 #include "bench/harness/measure.h"
@@ -58,9 +59,31 @@ class Comparer {
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
-    for (const ComparisonPart& part : parts_)
+    for (const ComparisonPart& part : parts_) {
       part.files->begin(part.heads, facts_, options_.replace);
+    }
     if (map_) map_->write(facts_.command);
+    note_conditions();
+    if (!find_stable_rates(parts_, data_, signals_, *display_)) return false;
+    for (ComparisonPart& part : parts_) {
+      part.heads = planned_heads(part.options, part.runs, data_facts_);
+      part.files->begin(part.heads, facts_, /*replace=*/false);
+    }
+    find_missing();
+    const RunTrainer trainer{data_, signals_, *display_, /*notes_failures_only=*/is_map()};
+    const auto began = SteadyClock::now();
+    const bool ended =
+        trainer.train(missing_, num_runs()) &&
+        (options_.clock == Clock::kVirtual || trainer.repeat_disturbed(parts_.front(), folder_));
+    if (!missing_.empty()) {
+      run_wall_seconds_ = seconds_since(began) / static_cast<double>(missing_.size());
+    }
+    display_->finish();
+    return ended;
+  }
+
+ private:
+  void note_conditions() {
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     if (is_map() && options_.step_time.is_measured) {
       display_->note(fmt::format("step time {} ms, measured (stored in {})",
@@ -79,6 +102,10 @@ class Comparer {
                     count_text(static_cast<int>(options_.variants.size()), "variant"),
                     is_map() ? " on " + count_text(static_cast<int>(parts_.size()), "cluster") : "",
                     count_text(num_runs(), "run"), count_text(options_.seeds, "seed")));
+  }
+
+  // Finds the runs that the folder does not have.
+  void find_missing() {
     int failed = 0;
     for (std::size_t r = 0; r < parts_.front().runs.size(); ++r) {
       for (const ComparisonPart& part : parts_) {
@@ -95,19 +122,8 @@ class Comparer {
     if (failed > 0) {
       display_->note(count_text(failed, "run") + " failed before and will be tried again");
     }
-    const RunTrainer trainer{data_, signals_, *display_, /*notes_failures_only=*/is_map()};
-    const auto began = SteadyClock::now();
-    const bool ended =
-        trainer.train(missing_, num_runs()) &&
-        (options_.clock == Clock::kVirtual || trainer.repeat_disturbed(parts_.front(), folder_));
-    if (!missing_.empty()) {
-      run_wall_seconds_ = seconds_since(began) / static_cast<double>(missing_.size());
-    }
-    display_->finish();
-    return ended;
   }
 
- private:
   bool is_map() const noexcept { return !options_.clusters.empty(); }
   int num_runs() const noexcept {
     return static_cast<int>(parts_.size() * parts_.front().runs.size());

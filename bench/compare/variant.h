@@ -88,6 +88,7 @@ struct RunSpec {
   std::string learning_rate_rule{};
   // The number of updates at the beginning in which the learning rate still rises.
   std::int64_t warmup_updates = 0;
+  std::optional<double> stable_rate{};  // see ComparedVariant::stable_rate
   // The predicted communication time of a step on the emulated link, in seconds; empty without an
   // emulated link.
   std::optional<double> predicted_communication_seconds{};

@@ -148,18 +148,19 @@ std::optional<double> PairDifference::detectable_with(int of_seeds) const {
 }
 
 bool has_claimable_accuracy(const VariantSummary& row) {
-  return row.accuracy && row.disturbed == 0 && row.failed == 0 && row.done >= kSeedsForClaims &&
-         row.not_numbers() == 0;
+  return row.accuracy && !row.is_left_out() && row.disturbed == 0 && row.failed == 0 &&
+         row.done >= kSeedsForClaims && row.not_numbers() == 0;
 }
 
 bool has_claimable_time(const VariantSummary& row) {
-  return row.seconds_to_target && row.has_comparable_times && row.disturbed == 0 &&
-         row.reached >= kSeedsForClaims && std::ranges::all_of(row.reached_seconds, is_positive);
+  return row.seconds_to_target && !row.is_left_out() && row.has_comparable_times &&
+         row.disturbed == 0 && row.reached >= kSeedsForClaims &&
+         std::ranges::all_of(row.reached_seconds, is_positive);
 }
 
 bool has_claimable_misses(const VariantSummary& row) {
-  return !row.missed_seconds.empty() && row.has_comparable_times && row.disturbed == 0 &&
-         row.failed == 0 && row.done >= kSeedsForClaims &&
+  return !row.missed_seconds.empty() && !row.is_left_out() && row.has_comparable_times &&
+         row.disturbed == 0 && row.failed == 0 && row.done >= kSeedsForClaims &&
          std::ranges::all_of(row.reached_seconds, is_positive) &&
          std::ranges::all_of(row.missed_seconds, is_positive);
 }

@@ -84,7 +84,8 @@ struct CensoredPair {
 };
 
 // Tests the differences of all pairs of rows. A pair is left out if a row has fewer than
-// kSeedsForClaims seeds or a failed run, or if other programs disturbed a run of either row. Times
+// kSeedsForClaims seeds or a failed run, if other programs disturbed a run of either row, or if the
+// learning rate of either row is too large (VariantSummary::is_left_out()). Times
 // are not compared if no run of either row reached the target. A row that equals an earlier row
 // (VariantSummary::same_as) is represented by the earlier row. In comparisons of accuracy, the
 // first of several rows with bit-equal network weights represents all of them.

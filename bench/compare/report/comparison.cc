@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -81,6 +82,7 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.momentum = object.value("momentum", 0.0);
   variant.batch_size = object.value("batch_size", std::int64_t{0});
   variant.tuning_of = string_field(object, "tuning_of");
+  variant.stable_rate = optional_field<double>(object, "stable_rate");
   variant.is_at_border = object.value("at_border", false);
   for (const json& name : object.at("runs")) {
     variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
@@ -195,6 +197,11 @@ std::vector<Comparison> read_map(const fs::path& dir, const std::vector<std::str
 
 fs::path round_folder(const fs::path& dir, int round) {
   return dir / kTuningFolder / std::to_string(round);
+}
+
+bool is_untuned(std::string_view learning_rate_rule) {
+  constexpr std::array<std::string_view, 4> kChosen = {"", "given", "tuned", "preset"};
+  return std::ranges::find(kChosen, learning_rate_rule) == kChosen.end();
 }
 
 std::string target_text(const Comparison& comparison) {

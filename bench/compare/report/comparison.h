@@ -42,6 +42,9 @@ struct ComparedVariant {
   double momentum = 0.0;        // 0 with an optimizer without momentum
   std::int64_t batch_size = 0;  // samples of a worker's step; 0 if unknown
   std::string tuning_of{};      // for tuning runs: the label of the variant that they tune
+  // The largest learning rate / (1 - momentum), of a search in factors of 2, at which the loss of
+  // one worker fell. Nullopt if it was not searched: for rates that were tuned or given.
+  std::optional<double> stable_rate{};
   // Whether the values that --tune chose are at a border of what it tried.
   bool is_at_border = false;
 
@@ -64,6 +67,10 @@ struct Chance {
 // fixed target would be meaningless for most networks. The baseline is the first row with one
 // worker, or the first row if no row has one worker. Only rows with a result can be the baseline.
 inline constexpr double kTargetShare = 0.98;
+
+// Returns whether learning rates with this Comparison::learning_rate_rule follow from a formula,
+// and are neither tuned nor chosen for a variant.
+bool is_untuned(std::string_view learning_rate_rule);
 
 struct DerivedTarget {
   std::string baseline;        // the label of the baseline
@@ -118,7 +125,7 @@ struct Comparison {
 //    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
-//                 "threads_per_worker":N, "servers":N, "optimizer":NAME,
+//                 "threads_per_worker":N, "servers":N, "optimizer":NAME, "stable_rate":R,
 //                 "runs":["FILE", ...]}, ...]}
 // Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are
 // required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that

@@ -11,6 +11,7 @@
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
+#include "bench/compare/report/strategy_names.h"
 #include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
@@ -22,9 +23,13 @@ namespace {
 class FactFinder {
  public:
   explicit FactFinder(const Outcome& outcome)
-      : outcome_(outcome), comparison_(outcome.comparison), rows_(outcome.rows) {}
+      : outcome_(outcome),
+        comparison_(outcome.comparison),
+        rows_(outcome.rows),
+        judged_(judged_rows(outcome.rows)) {}
 
   std::vector<Fact> find() {
+    warn_of_large_rates();
     warn_of_runs();
     warn_of_rates();
     warn_of_learning();
@@ -44,22 +49,39 @@ class FactFinder {
     if (!text.empty()) facts_.push_back({std::move(subject), std::move(text), false});
   }
 
-  // Calls `take(run, row)` for each run that is done.
+  // Calls `take(run, row)` for each run that is done, without rows that claims leave out.
   template <typename Take>
   void for_runs(Take take) const {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
+      if (rows_[row].is_left_out()) continue;
       for (const RunResult* const run : comparison_.variants[row].results()) take(*run, row);
     }
   }
 
+  // Counts the rows, of those about which claims can be made.
   template <typename Holds>
   int count_rows(Holds holds) const {
-    return static_cast<int>(std::ranges::count_if(rows_, holds));
+    return static_cast<int>(
+        std::ranges::count_if(judged_, [&](const VariantSummary* row) { return holds(*row); }));
   }
   int count_variants(bool ComparedVariant::*holds) const {
     return static_cast<int>(std::ranges::count_if(comparison_.variants, holds));
   }
-  std::string of_rows(int count) const { return fmt::format("{} of {}", count, rows_.size()); }
+  std::string of_rows(int count) const { return fmt::format("{} of {}", count, judged_.size()); }
+
+  // "async: 0.01 is too large for stale gradients; 0.0025 would do"
+  void warn_of_large_rates() {
+    const std::vector<std::size_t> left_out = left_out_rows(outcome_);
+    if (left_out.empty()) return;
+    const ComparedVariant& variant = comparison_.variants[left_out.front()];
+    const double rate =
+        variant.learning_rate.value_or(0.0) * variant.learning_rate_factor.value_or(1.0);
+    const std::size_t others = left_out.size() - 1;
+    warn("rate", fmt::format("{}: {} is too large for stale gradients; {} would do{}",
+                             short_name(rows_[left_out.front()]), exact_text(rate),
+                             rate_text(*rows_[left_out.front()].better_rate),
+                             others == 0 ? "" : fmt::format(" ({} more: see the table)", others)));
+  }
 
   void warn_of_runs() {
     int missing = 0;
@@ -68,7 +90,7 @@ class FactFinder {
     for (const VariantSummary& row : rows_) {
       missing += row.failed + row.pending;
       runs += row.ended() + row.pending;
-      not_numbers += row.not_numbers();
+      if (!row.is_left_out()) not_numbers += row.not_numbers();
     }
     if (missing > 0) {
       warn("incomplete", fmt::format("{} of {} runs failed or are missing", missing, runs));
@@ -101,7 +123,7 @@ class FactFinder {
                        of_rows(borders)));
     }
     const std::string& rule = comparison_.learning_rate_rule;
-    if (rule == "given" || rule == "tuned" || rule.empty()) return;
+    if (!is_untuned(rule) && rule != "preset") return;
     const std::string rates = rule == "preset" ? "the preset's learning rates"
                               : rule == "none" ? "one learning rate for all"
                                                : "rates follow the batch only";
@@ -310,6 +332,7 @@ class FactFinder {
 
   void tell_conditions() {
     tell("rates", rates_text());
+    tell("stable rate", stable_rate_text());
     tell("tuning", tuning_words(comparison_));
     tell("updates",
          "a batch is the samples of one update; the last, shorter batch of an epoch is "
@@ -353,6 +376,21 @@ class FactFinder {
     tell("command", comparison_.command);
   }
 
+  // Returns how claims leave out rows with a large rate; "" if stable rates are unknown.
+  std::string stable_rate_text() const {
+    std::vector<std::string> rates;
+    for (const ComparedVariant& variant : comparison_.variants) {
+      if (!variant.stable_rate) continue;
+      rates.push_back(fmt::format("{} ({})", rate_text(*variant.stable_rate), variant.label));
+    }
+    if (rates.empty()) return "";
+    return fmt::format(
+        "largest rates, in factors of 2, at which the loss of one worker without momentum fell in "
+        "100 updates: {}. Claims leave out a variant whose rate x (1 + staleness) / (1 - momentum) "
+        "is larger by more than the square root of 2",
+        listed(rates));
+  }
+
   // Returns "0.1 (one-device), 0.8 (async; rises over 20 updates)"; "" if rates are unknown.
   std::string rates_text() const {
     std::map<std::pair<double, int>, std::vector<std::string>> variants;
@@ -375,6 +413,7 @@ class FactFinder {
   const Outcome& outcome_;
   const Comparison& comparison_;
   const Rows& rows_;
+  const std::vector<const VariantSummary*> judged_;
   std::vector<Fact> facts_;
 };
 

@@ -50,6 +50,8 @@ std::string cell_words(const Outcome& column, std::size_t row) {
     case RowState::kFailed:
     case RowState::kPending:
       return name + ": runs failed or are missing";
+    case RowState::kLeftOut:
+      return name + ": its learning rate is too large";
     default:
       break;
   }

@@ -123,8 +123,8 @@ std::string map_csv(const StrategyMap& map) {
   for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
       const RowOutcome& cell = column.cells[r];
-      constexpr const char* kStates[] = {"winner", "tie",    "slower", "missed",
-                                         "busy",   "failed", "pending"};
+      constexpr const char* kStates[] = {"winner", "tie",    "slower",  "missed",
+                                         "busy",   "failed", "pending", "left out"};
       const TimeRatio over = cell.over_best.value_or(TimeRatio{.low = NAN, .high = NAN});
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(column.cluster),
                           csv_field(column.rows[r].name), target, target_of,

@@ -124,11 +124,16 @@ std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
 std::string map_verdict(const StrategyMap& map) {
   if (map.columns.size() == 1) return verdict_sentence(map.columns.front());
   const std::vector<AnswerGroup> groups = groups_of(map);
+  const auto is_claim = [](const Outcome& column) { return column.answer.is_claim(); };
+  const bool has_claim = std::ranges::any_of(map.columns, is_claim);
+  const auto with_rates = [&](const std::string& sentence) {
+    return has_claim ? at_untuned_rates(map.first(), sentence) : sentence;
+  };
   if (groups.size() == 1) {
-    return fmt::format(
+    return with_rates(fmt::format(
         "{}{} on {}.", groups.front().is_answer ? "Use " : "",
         groups.front().is_answer ? groups.front().answer : capitalised(groups.front().answer),
-        map.columns.size() == 2 ? "both clusters" : "each of these clusters");
+        map.columns.size() == 2 ? "both clusters" : "each of these clusters"));
   }
   const auto write = [&](const auto& places) {
     std::string text = "It depends on the cluster: ";
@@ -136,7 +141,7 @@ std::string map_verdict(const StrategyMap& map) {
       text += fmt::format("{}{} {}", &group == &groups.front() ? "" : ", ", group.answer,
                           places(group));
     }
-    return text + ".";
+    return with_rates(text + ".");
   };
   const std::string full =
       write([&](const AnswerGroup& group) { return listed(group.places, "or"); });

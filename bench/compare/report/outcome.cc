@@ -44,6 +44,8 @@ class AnswerFinder {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       const VariantSummary& summary = rows_[row];
       is_busy_ |= summary.disturbed > 0;
+      if (summary.is_left_out()) continue;
+      ++judged_;
       const bool is_whole = summary.is_complete() && summary.not_numbers() == 0;
       if (!is_whole) continue;
       answer_.seeds = std::min(answer_.seeds, summary.done);
@@ -66,7 +68,8 @@ class AnswerFinder {
     if (!has_target_) return AnswerForm::kNotDecided;
     if (timed_.empty()) {
       const bool is_open = std::ranges::any_of(rows_, [&](const VariantSummary& row) {
-        return row.reached > 0 && (row.reached == row.done || answer_.seeds < kSeedsForClaims);
+        return !row.is_left_out() && row.reached > 0 &&
+               (row.reached == row.done || answer_.seeds < kSeedsForClaims);
       });
       if (0 < answer_.seeds && answer_.seeds < kSeedsForClaims) {
         answer_.seeds_needed = kSeedsForClaims;
@@ -79,7 +82,7 @@ class AnswerFinder {
     answer_.are_misses_shown = std::ranges::all_of(answer_.missed, is_behind);
     if (answer_.next) return distinct() == 1 ? AnswerForm::kWinner : AnswerForm::kTie;
     if (std::ranges::any_of(answer_.missed, is_behind)) return AnswerForm::kMissed;
-    if (timed_.size() < std::max<std::size_t>(rows_.size(), 2)) {
+    if (timed_.size() < std::max<std::size_t>(judged_, 2)) {
       need_decision();
       return AnswerForm::kNotDecided;
     }
@@ -166,7 +169,8 @@ class AnswerFinder {
   const Rows& rows_;
   const Claims& claims_;
   Answer answer_;
-  Indices timed_;  // rows with a time that can be compared, the soonest first
+  Indices timed_;           // rows with a time that can be compared, the soonest first
+  std::size_t judged_ = 0;  // rows about which claims can be made
   bool is_busy_ = false;
   bool has_target_ = false;
 };
@@ -174,6 +178,10 @@ class AnswerFinder {
 RowOutcome cell_of(const Outcome& outcome, std::size_t row) {
   const VariantSummary& summary = outcome.rows[row];
   RowOutcome cell{.reached = summary.reached, .runs = summary.ended() + summary.pending};
+  if (summary.is_left_out()) {
+    cell.state = RowState::kLeftOut;
+    return cell;
+  }
   if (!summary.is_complete()) {
     cell.state = summary.failed > 0 ? RowState::kFailed : RowState::kPending;
     return cell;
@@ -228,7 +236,8 @@ Outcome outcome_of(std::string cluster, Comparison comparison) {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
     const std::optional<double> seconds = mean_time(outcome.rows[row]);
-    const bool has_cell = outcome.rows[row].is_complete() && outcome.rows[row].disturbed == 0;
+    const bool has_cell = outcome.rows[row].is_complete() && outcome.rows[row].disturbed == 0 &&
+                          !outcome.rows[row].is_left_out();
     if (!seconds || !has_cell || *seconds >= least) continue;
     least = *seconds;
     outcome.soonest = row;

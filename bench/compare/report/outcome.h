@@ -63,6 +63,10 @@ struct Answer {
   std::optional<double> detectable;
   std::optional<int> seeds_needed;
 
+  // Returns whether the answer states a result.
+  bool is_claim() const noexcept {
+    return has_winners() || form == AnswerForm::kNoDifference || form == AnswerForm::kEqual;
+  }
   // Returns whether the answer recommends rows.
   bool has_winners() const noexcept {
     return form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed;
@@ -77,6 +81,7 @@ enum class RowState : std::uint8_t {
   kBusy,     // other programs disturbed the runs
   kFailed,   // runs failed
   kPending,  // runs are missing
+  kLeftOut,  // the learning rate is too large (VariantSummary::better_rate)
 };
 
 // The result of a row of the comparison, that is, of one variant.

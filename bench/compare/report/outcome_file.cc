@@ -48,6 +48,7 @@ Json rows_json(const Outcome& outcome) {
          {"samples_to_target", row.samples_to_target ? Json(row.samples_to_target->mean) : nullptr},
          {"runs_to_target", row.reached},
          {"accuracy", row.accuracy ? number(row.accuracy->mean) : Json(nullptr)},
+         {"better_rate", number(row.better_rate)},
          {"still_learning", row.is_still_learning},
          {"same_as", row.same_as ? Json(outcome.rows[*row.same_as].name) : Json(nullptr)},
          {"dropped_gradients", number(row.dropped_gradients)}});

@@ -56,14 +56,22 @@ std::string rank_of_next(const Outcome& outcome) {
   return "next";
 }
 
+// Returns "the rate of async is too large", of the rows that claims leave out.
+std::string large_rates_words(const Outcome& outcome) {
+  const std::vector<std::string> names = short_names(outcome.rows, left_out_rows(outcome));
+  return fmt::format("the {} of {} {} too large for stale gradients",
+                     names.size() == 1 ? "rate" : "rates", listed(names),
+                     names.size() == 1 ? "is" : "are");
+}
+
 std::string why_winners(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   const std::string next = short_name(outcome.rows[*answer.next]);
-  const auto is_complete = [](const VariantSummary& row) { return row.is_complete(); };
-  const std::string among = !std::ranges::all_of(outcome.rows, is_complete)
+  const auto is_complete = [](const VariantSummary* row) { return row->is_complete(); };
+  const std::string among = !std::ranges::all_of(judged_rows(outcome.rows), is_complete)
                                 ? ", of the complete variants"
                             : answer.are_misses_shown ? ""
-                                                      : ", of those that always reached the target";
+                                                      : ", of those without misses";
   if (are_all_with_workers(outcome)) {
     return fmt::format("{} are {} times sooner than {}{}", all_of(answer.winners.size()),
                        sooner_range(outcome), next, among);
@@ -109,6 +117,8 @@ bool has_pending(const Outcome& outcome) {
 std::string why_not_decided(const Outcome& outcome) {
   const Rows& rows = outcome.rows;
   const std::string seeds = count_text(outcome.answer.seeds, "seed");
+  const Indices left_out = left_out_rows(outcome);
+  if (!left_out.empty() && rows.size() < left_out.size() + 2) return large_rates_words(outcome);
   if (rows.size() < 2) return "there is one variant alone";
   if (outcome.answer.seeds == 0) {
     return has_pending(outcome) ? "no variant has all of its runs yet" : "no variant ended well";
@@ -152,6 +162,16 @@ std::string minutes_text(const Comparison& comparison, double runs) {
                      count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute"));
 }
 
+// Returns "learning-rate=0.0025 in the braces of parameter-server:async, or --tune": what to change
+// in the first row that claims leave out; "" if there is none.
+std::string better_rate_words(const Outcome& outcome) {
+  const Indices left_out = left_out_rows(outcome);
+  if (left_out.empty()) return "";
+  const VariantSummary& row = outcome.rows[left_out.front()];
+  return fmt::format("learning-rate={} in the braces of {}{}", rate_text(*row.better_rate),
+                     row.name, outcome.cluster.empty() ? ", or --tune" : "");
+}
+
 // Returns "--epochs 4" for a budget of "2 epochs of digits": twice as much.
 std::string doubled_budget(const Outcome& outcome) {
   std::istringstream budget(outcome.comparison.budget);
@@ -177,6 +197,12 @@ std::size_t count_words(const std::string& text) {
   return count;
 }
 
+std::string rate_text(double rate) {
+  const double unit = std::pow(10.0, std::floor(std::log10(rate)) - 1.0);
+  constexpr double kRounding = 1e-9;
+  return exact_text(std::stod(fmt::format("{:.2g}", unit * std::floor(rate / unit + kRounding))));
+}
+
 std::string interval_text(TimeRatio ratio) {
   return ratio.has_interval()
              ? fmt::format(" ({} to {})", ratio_text(ratio.low), ratio_text(ratio.high))
@@ -191,6 +217,8 @@ std::string state_text(const RowOutcome& cell) {
       return "failed";
     case RowState::kPending:
       return "pending";
+    case RowState::kLeftOut:
+      return "left out";
     default:
       return fmt::format("{} of {}", cell.reached, cell.runs);
   }
@@ -243,7 +271,22 @@ AnswerWords answer_words(const Outcome& outcome) {
 
 std::string verdict_sentence(const Outcome& outcome) {
   const AnswerWords words = answer_words(outcome);
-  return fmt::format("{}: {}.", words.use, words.why);
+  const std::string sentence = fmt::format("{}: {}.", words.use, words.why);
+  return outcome.answer.is_claim() ? at_untuned_rates(outcome.comparison, sentence) : sentence;
+}
+
+std::string at_untuned_rates(const Comparison& comparison, std::string sentence) {
+  if (!is_untuned(comparison.learning_rate_rule)) return sentence;
+  sentence.front() = static_cast<char>(std::tolower(sentence.front()));
+  return "At untuned rates, " + sentence;
+}
+
+Indices left_out_rows(const Outcome& outcome) {
+  Indices rows;
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    if (outcome.rows[row].is_left_out()) rows.push_back(row);
+  }
+  return rows;
 }
 
 AccuracyLosses accuracy_losses(const Outcome& outcome) {
@@ -253,7 +296,7 @@ AccuracyLosses accuracy_losses(const Outcome& outcome) {
     return pair.measure == Measure::kAccuracy;
   });
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (!rows[row].accuracy || rows[row].not_numbers() > 0) continue;
+    if (!rows[row].accuracy || rows[row].not_numbers() > 0 || rows[row].is_left_out()) continue;
     const double accuracy = rows[row].accuracy->mean;
     losses.low = std::min(losses.low, accuracy);
     losses.high = std::max(losses.high, accuracy);
@@ -273,12 +316,13 @@ AccuracyLosses accuracy_losses(const Outcome& outcome) {
 }
 
 std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows) {
-  if (losses.high < losses.low || rows.size() < 2) return "";
+  const std::vector<const VariantSummary*> judged = judged_rows(rows);
+  if (losses.high < losses.low || judged.size() < 2) return "";
   if (losses.below.empty()) {
     const std::string low = decimal_text(100.0 * losses.low, 1);
     const std::string high = decimal_text(100.0 * losses.high, 1);
     const std::string range = low == high ? high + " %" : fmt::format("{} to {} %", low, high);
-    const int seeds = std::ranges::min(rows, {}, &VariantSummary::done).done;
+    const int seeds = std::ranges::min(judged, {}, &VariantSummary::done)->done;
     if (!losses.is_tested && seeds >= kSeedsForClaims) return fmt::format("Accuracy: {}.", range);
     return fmt::format("Accuracy: {} ({}).",
                        losses.is_tested ? "no difference found" : "too few seeds to compare",
@@ -296,6 +340,9 @@ std::string next_sentence(const Outcome& outcome) {
   if (answer.seeds_needed) {
     seeds = fmt::format("Next: --seeds {} with the same --report{}", *answer.seeds_needed,
                         minutes_text(outcome.comparison, *answer.seeds_needed - answer.seeds));
+  }
+  if (const std::string rate = better_rate_words(outcome); !rate.empty()) {
+    return fmt::format("Next: {}, in another --report.", rate);
   }
   switch (answer.form) {
     case AnswerForm::kNoDifference:

@@ -16,7 +16,7 @@ std::size_t count_words(const std::string& text);
 
 std::string interval_text(TimeRatio ratio);  // " (1.2 to 1.9)"; "" if the interval is infinite
 // Returns the text that a table shows in place of the time to the target for a row without this
-// time: "2 of 5" (runs that reached the target), "busy", "failed" or "pending".
+// time: "2 of 5" (runs that reached the target), "busy", "failed", "pending" or "left out".
 std::string state_text(const RowOutcome& cell);
 
 // Returns whether there are more than two winners and they are exactly the rows with several
@@ -36,6 +36,13 @@ AnswerWords answer_words(const Outcome& outcome);
 // Returns the answer in one sentence of at most kMostVerdictWords words, such as "Use async: it is
 // ...".
 std::string verdict_sentence(const Outcome& outcome);
+// Returns the sentence, which makes a claim, with "At untuned rates, " before it if the learning
+// rates of the comparison were neither tuned nor chosen for a variant.
+std::string at_untuned_rates(const Comparison& comparison, std::string sentence);
+// Returns the rows that claims leave out because their learning rates are too large.
+std::vector<std::size_t> left_out_rows(const Outcome& outcome);
+// Returns a learning rate with two digits, rounded down.
+std::string rate_text(double rate);
 // Returns a sentence that says what the user can do next to get an answer or to choose, such as
 // "Next: --seeds 10 with the same --report."; "" if there is nothing to suggest.
 std::string next_sentence(const Outcome& outcome);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "bench/compare/report/statistics.h"
 #include "bench/plots/text.h"
@@ -137,6 +138,18 @@ bool is_still_learning(const ComparedVariant& variant) {
   return mean(rises) > std::max(kRise, 2.0 * error);
 }
 
+// Returns VariantSummary::better_rate.
+std::optional<double> better_rate(const ComparedVariant& variant, const VariantSummary& row) {
+  // Rates were tried in factors of 2, so the largest stable rate is this much larger on average.
+  constexpr double kTolerance = std::numbers::sqrt2;
+  if (!variant.stable_rate || !variant.learning_rate) return std::nullopt;
+  const double staleness = row.staleness ? row.staleness->mean : variant.workers - 1.0;
+  const double amplification = (1.0 + staleness) / (1.0 - variant.momentum);
+  const double rate = *variant.learning_rate * variant.learning_rate_factor.value_or(1.0);
+  if (rate * amplification <= kTolerance * *variant.stable_rate) return std::nullopt;
+  return *variant.stable_rate / amplification;
+}
+
 VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comparison) {
   VariantSummary row;
   row.name = variant.label;
@@ -164,6 +177,7 @@ VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comp
   if (!variant.is_synchronous && has_staleness(variant)) {
     row.staleness = of_summaries(&Summary::staleness_mean);
   }
+  row.better_rate = better_rate(variant, row);
   if (comparison.target_accuracy) add_target(variant, *comparison.target_accuracy, row);
   return row;
 }
@@ -240,6 +254,14 @@ Rows summarise(const Comparison& comparison) {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<const VariantSummary*> judged_rows(const Rows& rows) {
+  std::vector<const VariantSummary*> judged;
+  for (const VariantSummary& row : rows) {
+    if (!row.is_left_out()) judged.push_back(&row);
+  }
+  return judged;
 }
 
 std::string named(const VariantSummary& row) {

@@ -78,6 +78,12 @@ struct VariantSummary {
   // the fifth before by more than 0.5 percentage points and more than two standard errors over the
   // seeds.
   bool is_still_learning = false;
+  // If the learning rate is too large for the staleness of the gradients: a rate that is not. No
+  // claim is made about such a row, because another rate would give another result. The rate is too
+  // large if rate * (1 + staleness) / (1 - momentum) exceeds what one worker stands
+  // (ComparedVariant::stable_rate). Source: the gradients of (1 + staleness) updates are computed
+  // at almost the same values, as if their rates were added up (Mitliagkas et al. 2016).
+  std::optional<double> better_rate;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
   std::optional<Sample> samples;  // trained samples of each run
@@ -90,6 +96,8 @@ struct VariantSummary {
     return updates && updates->mean > 0.0 ? std::optional(samples->mean / updates->mean)
                                           : std::nullopt;
   }
+  // Returns whether claims and recommendations leave the row out.
+  bool is_left_out() const noexcept { return better_rate.has_value(); }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
   // Returns the number of runs with a final accuracy that is not finite.
   int not_numbers() const noexcept;
@@ -101,6 +109,9 @@ using Rows = std::vector<VariantSummary>;
 
 // Returns one row per variant, in the order of the comparison.
 Rows summarise(const Comparison& comparison);
+
+// Returns the rows about which claims can be made.
+std::vector<const VariantSummary*> judged_rows(const Rows& rows);
 
 // Returns the name of the row, in quotes if it has blanks or commas outside braces.
 std::string named(const VariantSummary& row);

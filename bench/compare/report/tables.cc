@@ -23,6 +23,11 @@ std::vector<std::string> notes_of(const Outcome& outcome, std::size_t index) {
   std::vector<std::string> notes;
   for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
   notes.insert(notes.end(), row.notes.begin(), row.notes.end());
+  if (row.better_rate) {
+    notes.push_back(
+        fmt::format("left out: its learning rate is too large for stale gradients; {} would do",
+                    rate_text(*row.better_rate)));
+  }
   if (row.pending > 0) notes.push_back("not yet trained: " + count_text(row.pending, "run"));
   for (const VariantSummary& other : outcome.rows) {
     if (other.same_as == index) notes.push_back("and, with the same bits and times, " + other.name);

@@ -49,8 +49,9 @@ Outcome of(std::vector<ComparedVariant> variants) {
 TEST(Outcome, WithOneWinnerNamesItAndTheNext) {
   const Outcome outcome = of({all_reduce(3.0), async(1.0), ssp(1.5)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kWinner);
-  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
-                             "Use async: it is 1.5 times sooner than the next, ssp:3 ("));
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome),
+                     "At untuned rates, use async: it is 1.5 times sooner than the next, ssp:3 ("));
 }
 
 TEST(Outcome, WithTiedWinnersOfOneKindComparesThemWithTheOther) {
@@ -58,8 +59,8 @@ TEST(Outcome, WithTiedWinnersOfOneKindComparesThemWithTheOther) {
   EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
   EXPECT_TRUE(contains_words(
       verdict_sentence(outcome),
-      "Use async or ssp:3 (a tie): async is 2.0 times sooner than the best sync, 1 backup "
-      "worker ("));
+      "At untuned rates, use async or ssp:3 (a tie): async is 2.0 times sooner than the best sync, "
+      "1 backup worker ("));
 }
 
 TEST(Outcome, WithTiedWinnersOfBothKindsNamesBoth) {
@@ -67,7 +68,7 @@ TEST(Outcome, WithTiedWinnersOfBothKindsNamesBoth) {
   EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
   EXPECT_TRUE(
       contains_words(verdict_sentence(outcome),
-                     "Use 1 backup worker or async (a tie): 1 backup worker is 3.0 times sooner "
+                     "use 1 backup worker or async (a tie): 1 backup worker is 3.0 times sooner "
                      "than the next, all-reduce ("));
 }
 
@@ -78,8 +79,9 @@ TEST(Outcome, WithoutADifferenceSaysWhatTheSeedsCanShow) {
           asynchronous(made_up_variant("parameter-server:async", 8, noisy, kGood))});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kNoDifference);
   const std::string verdict = verdict_sentence(outcome);
-  EXPECT_TRUE(contains_words(
-      verdict, "No difference found: both took about 1.01 s, and five seeds can show a factor of"));
+  EXPECT_TRUE(contains_words(verdict,
+                             "At untuned rates, no difference found: both took about 1.01 s, and "
+                             "five seeds can show a factor of"));
   const std::optional<int> needed = outcome.answer.seeds_needed;
   ASSERT_TRUE(needed);
   EXPECT_TRUE(contains_words(verdict, "; 1.2 needs about " + std::to_string(*needed) + "."));
@@ -89,8 +91,9 @@ TEST(Outcome, WithoutADifferenceSaysWhatTheSeedsCanShow) {
 TEST(Outcome, WithAMissedTargetNamesTheOnlyRowThatReachedIt) {
   const Outcome outcome = of({all_reduce(1.0), reaching(async(1.0), 0)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kMissed);
-  EXPECT_EQ(verdict_sentence(outcome),
-            "Use all-reduce: it reached 95 % with every seed, the others with none.");
+  EXPECT_EQ(
+      verdict_sentence(outcome),
+      "At untuned rates, use all-reduce: it reached 95 % with every seed, the others with none.");
 }
 
 // One run in five may miss it by chance: the log-rank test has p = 1.
@@ -123,7 +126,7 @@ TEST(Outcome, ComparesTheNextRowWithTheWinnerThatIsShownSooner) {
   EXPECT_EQ(outcome.answer.next, 2U);
   EXPECT_EQ(outcome.answer.reference, 1U);
   EXPECT_TRUE(contains_words(verdict_sentence(outcome),
-                             "Use a or async (a tie): async is 1.5 times sooner"));
+                             "use a or async (a tie): async is 1.5 times sooner"));
 }
 
 TEST(Outcome, SaysThatAWinnerIsOneOfTheCompleteVariants) {
@@ -140,8 +143,7 @@ TEST(Outcome, SaysThatAWinnerIsOneOfTheVariantsThatAlwaysReachedTheTarget) {
   const Outcome outcome = of({all_reduce(3.0), async(1.0), reaching(ssp(1.0), 3)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kWinner);
   EXPECT_FALSE(outcome.answer.are_misses_shown);
-  EXPECT_TRUE(
-      contains_words(verdict_sentence(outcome), "), of those that always reached the target."));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "), of those without misses."));
 }
 
 // The most accurate row is too scattered to be told from any other.
@@ -238,12 +240,90 @@ TEST(Outcome, OfATargetReachedAtTheStartHasNoTime) {
   EXPECT_TRUE(contains(accuracy_figure(outcome, FigureForm::kWide).file(), "<circle"));
 }
 
+TEST(Outcome, SaysThatRatesAreUntunedIfItMakesAClaim) {
+  const auto verdict = [](const char* rule, double seconds, std::size_t seeds) {
+    std::vector<ComparedVariant> variants = {all_reduce(3.0), async(seconds)};
+    for (ComparedVariant& variant : variants) variant.runs.resize(seeds);
+    Comparison comparison = scaled(std::move(variants));
+    comparison.learning_rate_rule = rule;
+    return verdict_sentence(outcome_of("", std::move(comparison)));
+  };
+  for (const char* rule : {"linear", "sqrt", "none", "inverse-workers", "mixed"}) {
+    EXPECT_TRUE(verdict(rule, 1.0, 5).starts_with("At untuned rates, use async: it is ")) << rule;
+    EXPECT_TRUE(verdict(rule, 3.0, 5).starts_with("At untuned rates, ")) << rule;
+    EXPECT_TRUE(verdict(rule, 1.0, 3).starts_with("Not decided: ")) << rule;
+  }
+  for (const char* rule : {"", "given", "tuned", "preset"}) {
+    EXPECT_TRUE(verdict(rule, 1.0, 5).starts_with("Use async: ")) << rule;
+  }
+}
+
+// Returns the variant with a rate of 0.01 at a momentum of 0.9, and a mean staleness of 7 in all
+// runs. One worker without momentum stands `stable_rate`.
+ComparedVariant stale(ComparedVariant variant, double stable_rate) {
+  variant.learning_rate = 0.01;
+  variant.momentum = 0.9;
+  variant.stable_rate = stable_rate;
+  for (ComparedRun& run : variant.runs) {
+    run.result->summary.staleness = {
+        {.worker = 0, .histogram = ps::StalenessHistogram::of({0}, 0.0, 0)}};
+    run.result->summary.staleness_mean = 7.0;
+  }
+  return variant;
+}
+
+// 0.01 * (1 + 7) / (1 - 0.9) = 0.8.
+TEST(Outcome, MakesNoClaimAboutAVariantWithATooLargeRate) {
+  ComparedVariant poor =
+      asynchronous(made_up_variant("parameter-server:async", 8, runs_of(1.0), kPoor));
+  const Outcome outcome = of({all_reduce(3.0), backup(2.0), stale(poor, 0.2)});
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "use 1 backup worker: it is 1.5 times"));
+  EXPECT_EQ(accuracy_sentence(accuracy_losses(outcome), outcome.rows),
+            "Accuracy: no difference found (97.2 %).");
+  EXPECT_EQ(outcome.cells[2].state, RowState::kLeftOut);
+  for (const PairDifference& pair : outcome.claims.all()) EXPECT_NE(pair.b, 2U);
+  std::ostringstream out;
+  print_outcome(out, outcome);
+  EXPECT_TRUE(contains(out.str(), "async: 0.01 is too large for stale gradients; 0.0025 would do",
+                       "left out: its learning rate is too large for stale gradients; 0.0025 would",
+                       "Next: learning-rate=0.0025 in the braces of parameter-server:async, or"));
+  EXPECT_LE(count_words(out.str()), 180U) << out.str();
+}
+
+TEST(Outcome, OfOneVariantAndATooLargeRateNamesTheRate) {
+  const Outcome outcome = of({all_reduce(1.0), stale(async(0.5), 0.2)});
+  EXPECT_EQ(verdict_sentence(outcome),
+            "Not decided: the rate of async is too large for stale gradients.");
+  EXPECT_EQ(accuracy_sentence(accuracy_losses(outcome), outcome.rows), "");
+  EXPECT_EQ(verdict_sentence(of({stale(async(0.5), 0.2), stale(ssp(0.5), 0.2)})),
+            "Not decided: the rates of async and ssp:3 are too large for stale gradients.");
+}
+
+// The rate is compared at the measured staleness, with a tolerance for the search in factors of 2.
+TEST(Outcome, KeepsAVariantWithARateThatOneWorkerStands) {
+  EXPECT_EQ(of({all_reduce(3.0), stale(async(1.0), 0.8)}).answer.form, AnswerForm::kWinner);
+  EXPECT_EQ(of({all_reduce(3.0), stale(async(1.0), 0.6)}).answer.form, AnswerForm::kWinner);
+  EXPECT_EQ(of({all_reduce(3.0), stale(async(1.0), 0.5)}).answer.form, AnswerForm::kNotDecided);
+  ComparedVariant fresher = stale(async(1.0), 0.2);
+  for (ComparedRun& run : fresher.runs) run.result->summary.staleness_mean = 1.0;
+  EXPECT_EQ(of({all_reduce(3.0), fresher}).answer.form, AnswerForm::kWinner);
+}
+
+// A run that diverged has no staleness, so that of equal workers counts.
+TEST(Outcome, NamesATooLargeRateWithWhichAllRunsFailed) {
+  ComparedVariant failed = stale(async(1.0), 0.2);
+  failed.runs = {failed_run(1, "the loss is not finite")};
+  EXPECT_EQ(of({all_reduce(3.0), failed}).rows[1].better_rate.value_or(0.0), 0.2 / 8.0 * (1 - 0.9));
+}
+
 // The answer is understood at a glance: 180 words in all for four rows, the verdict in 30.
 TEST(Outcome, KeepsToItsBudgetsOfWords) {
-  for (const Outcome& outcome : {of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.5)}),
-                                 of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)}),
-                                 of({all_reduce(1.0), backup(1.001), async(1.002), ssp(1.003)}),
-                                 of({one_device(4.0), backup(1.001), async(1.002), ssp(1.003)})}) {
+  for (const Outcome& outcome :
+       {of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.5)}),
+        of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)}),
+        of({all_reduce(1.0), backup(1.001), async(1.002), ssp(1.003)}),
+        of({one_device(4.0), backup(1.001), async(1.002), ssp(1.003)}),
+        of({all_reduce(3.0), backup(1.0), async(1.001), reaching(ssp(1.0), 3)})}) {
     std::ostringstream out;
     print_outcome(out, outcome);
     EXPECT_LE(count_words(out.str()), 180U) << out.str();

@@ -64,18 +64,19 @@ TEST(StrategyMap, SaysWhatToUseOnWhichCluster) {
   const StrategyMap map = made_up_map();
   EXPECT_EQ(
       map_verdict(map),
-      "It depends on the cluster: async on equal workers or with jitter, one device on a slow "
-      "link.");
+      "At untuned rates, it depends on the cluster: async on equal workers or with jitter, one "
+      "device on a slow link.");
   EXPECT_EQ(map_accuracy(map), "Accuracy: async ended up to 1.4 points below one device.");
-  EXPECT_TRUE(contains_words(verdict_sentence(map.columns[1]),
-                             "Use async: it is 3.0 times sooner than the next, all-reduce ("));
+  EXPECT_TRUE(contains_words(
+      verdict_sentence(map.columns[1]),
+      "At untuned rates, use async: it is 3.0 times sooner than the next, all-reduce ("));
 }
 
 TEST(StrategyMap, NamesTheSoonerOfTwoRowsThatWinOnTheSameClusters) {
   const StrategyMap map =
       make_map({"equal", "mine"}, {made_up_column(4.0, 2.01, 2.0), made_up_column(8.0, 4.01, 4.0)});
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kTie);
-  EXPECT_EQ(map_verdict(map), "Use async on both clusters.");
+  EXPECT_EQ(map_verdict(map), "At untuned rates, use async on both clusters.");
 }
 
 TEST(StrategyMap, WarnsOfWhatWentWrongOnOneClusterFirst) {
@@ -93,7 +94,7 @@ TEST(StrategyMap, WarnsOfWhatWentWrongOnOneClusterFirst) {
 TEST(StrategyMap, OfOneWinnerSaysSo) {
   const StrategyMap map =
       make_map({"equal", "mine"}, {made_up_column(4.0, 2.0, 1.0), made_up_column(8.0, 2.0, 1.0)});
-  EXPECT_EQ(map_verdict(map), "Use async on both clusters.");
+  EXPECT_EQ(map_verdict(map), "At untuned rates, use async on both clusters.");
 }
 
 TEST(StrategyMap, ShowsRunsThatMissedTheTarget) {
