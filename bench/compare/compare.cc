@@ -11,10 +11,12 @@
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/comparison_parts.h"
+#include "bench/compare/expected_time.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_trainer.h"
 #include "bench/compare/stable_rate.h"
@@ -97,11 +99,13 @@ class Comparer {
     }
     display_->note(describe_data(data_, options_.data));
     for (const std::string& note : weights_notes_) display_->note(note);
+    const std::optional<double> seconds = expected_seconds(options_, options_.seeds, data_);
     display_->note(
-        fmt::format("comparing {}{}: {}, with {} each",
+        fmt::format("comparing {}{}: {}, with {} each{}",
                     count_text(static_cast<int>(options_.variants.size()), "variant"),
                     is_map() ? " on " + count_text(static_cast<int>(parts_.size()), "cluster") : "",
-                    count_text(num_runs(), "run"), count_text(options_.seeds, "seed")));
+                    count_text(num_runs(), "run"), count_text(options_.seeds, "seed"),
+                    seconds ? ", " + minutes_words(*seconds) : ""));
   }
 
   // Finds the runs that the folder does not have.

@@ -27,6 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// All seeds of a report are below this number, and all seeds of a search are not.
+constexpr int kMostSeeds = 2000;
+
 // launch restarts all killed workers after the same time.
 void require_restarts_alike(const std::vector<Kill>& kills) {
   const auto is_other = [&](const Kill& kill) {
@@ -183,11 +186,11 @@ void CompareFlags::declare_training() {
   flags_.add(
       "--seeds", &seeds_,
       "number of runs of each variant; the seeds are consecutive numbers from --first-seed on",
-      {.default_text = "5", .least = 1, .most = 1000});
+      {.default_text = "5", .least = 1, .most = kMostSeeds / 2});
   flags_.add("--first-seed", &options_.first_seed,
              "seed of each variant's first run. If the folder of --report already has runs, the "
              "new seeds must include the seeds of these runs; for other seeds, give another folder",
-             {.least = 1, .most = 1000});
+             {.least = 1, .most = kMostSeeds / 2});
   flags_.add("--evaluations", &evaluations_, "number of evaluations during each run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add(
@@ -214,6 +217,10 @@ void CompareFlags::declare_training() {
       {.value = "val=FRACTION",
        .default_text = std::string(kTuningSplit) + ", or the validation split of the data set",
        .needs = "--tune"});
+  flags_.add("--tune-seed", &options_.tune.seed,
+             "first seed of the runs of the search; another seed repeats the search with other "
+             "initial values and another order of the samples",
+             {.least = kMostSeeds, .most = 1'000'000, .needs = "--tune"});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(

@@ -42,6 +42,8 @@ struct TuneOptions {
   bool is_on = false;
   bool momentum = false;
   bool batch_size = false;
+  // The seed of the first run of each point; the next runs of the point have the next seeds.
+  int seed = 10'001;
   // The --split of the tuning runs; "": the validation split of the data, or kTuningSplit.
   std::string split{};
 };

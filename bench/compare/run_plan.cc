@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::int64_t kNoEnd = 1'000'000;  // number of epochs if a run ends by time
 
-std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
-  const std::int64_t batch = worker_batch_of(options, variant);
-  if (!variant.is_synchronous) return batch;
-  if (variant.has_stages()) return batch * variant.micro_batches;
-  return batch * (variant.workers - variant.backup_workers);
-}
-
 int places_in(const CompareOptions& options, const Variant& variant) {
   return places_of(variant.workers, options.cluster.faults.joins);
 }
@@ -233,6 +226,13 @@ std::int64_t worker_batch_of(const CompareOptions& options, const Variant& varia
   return *of_update / parts;
 }
 
+std::int64_t samples_of_update(const CompareOptions& options, const Variant& variant) {
+  const std::int64_t batch = worker_batch_of(options, variant);
+  if (!variant.is_synchronous) return batch;
+  if (variant.has_stages()) return batch * variant.micro_batches;
+  return batch * (variant.workers - variant.backup_workers);
+}
+
 double momentum_of(const OptimizerOptions& optimizer) {
   return optimizer_row(optimizer).has_momentum ? optimizer.momentum : 0.0;
 }
@@ -252,15 +252,14 @@ int threads_per_worker(const CompareOptions& options) {
 
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples) {
-  if (options.budget == Budget::kUpdates) return options.updates;
-  const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
+  const std::int64_t per_epoch = train_samples / samples_of_update(options, variant);
   if (per_epoch == 0) {
     throw UsageError(
         fmt::format("{}: {} samples are fewer than one step of all its workers; give a smaller "
                     "--batch-size-per-replica",
                     variant.label, train_samples));
   }
-  return options.epochs * per_epoch;
+  return options.budget == Budget::kUpdates ? options.updates : options.epochs * per_epoch;
 }
 
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples) {

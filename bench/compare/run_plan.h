@@ -9,15 +9,19 @@
 
 namespace syncopate::bench {
 
-// Returns the number of updates of one run. In a synchronous variant, an update trains the samples
-// of all workers. With Budget::kSeconds, returns the updates of options.epochs epochs, from which
-// only the distance between evaluations is computed.
+// Returns the number of updates of one run. Throws UsageError if the samples are fewer than those
+// of one update. In a synchronous variant, an update trains the samples of all workers. With
+// Budget::kSeconds, returns the updates of options.epochs epochs, from which only the distance
+// between evaluations is computed.
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
 // Returns the samples of a worker's step, or of a micro-batch of a pipeline. Throws UsageError if
 // the batch of an update cannot be divided among the workers.
 std::int64_t worker_batch_of(const CompareOptions& options, const Variant& variant);
+
+// Returns the samples of an update of the variant.
+std::int64_t samples_of_update(const CompareOptions& options, const Variant& variant);
 
 // Returns the batch that is equal in all variants, such as "32 samples per worker".
 std::string batch_words(const CompareOptions& options);

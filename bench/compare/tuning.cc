@@ -7,8 +7,10 @@
 #include <memory>
 
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/expected_time.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/summary.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
@@ -22,8 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The seeds of tuning runs begin beyond all seeds that a comparison can have.
-constexpr int kFirstTuningSeed = 10'000;
 constexpr TuningRange kMomenta{.first = 0, .last = 2, .least = 0, .most = 4};
 constexpr TuningRange kBatches{.first = -1, .last = 1, .least = -6, .most = 6};
 
@@ -56,13 +56,26 @@ DataSplits open_tuning_data(CompareOptions& options) {
   return data;
 }
 
+// Throws UsageError if the search would have fewer training samples than an update.
+void require_samples(const CompareOptions& options, const Variant& variant,
+                     const DataSplits& data) {
+  const std::int64_t samples = samples_of_update(options, variant);
+  if (samples <= data.train->size()) return;
+  throw UsageError(
+      fmt::format("--tune: the search trains {} samples without those that judge its runs, fewer "
+                  "than the {} of "
+                  "an update of {}; give a smaller --batch-size-per-replica{}",
+                  data.train->size(), samples, variant.label,
+                  options.tune.split.empty() ? "" : " or a smaller --split"));
+}
+
 }  // namespace
 
 Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts)
     : options_(options), data_(data), facts_(facts), results_(options.variants.size()) {
   if (options.tune.momentum) space_.momentum = kMomenta;
-  if (options.tune.batch_size) space_.batch = kBatches;
   for (const Variant& variant : options.variants) {
+    require_samples(options, variant, data);
     const RunSpec run = plan_run(options, variant, 1, data.train->size());
     if (!run.refusal.empty()) throw UsageError(run.refusal);
     if (options.tune.momentum && !optimizer_row(run.train.strategy.optimizer).has_momentum) {
@@ -72,6 +85,23 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const Data
                       variant.label, run.train.strategy.optimizer.name));
     }
   }
+  if (options.tune.batch_size) space_.batch = batches();
+}
+
+// Returns the batches to search: of any of them, every variant has an update in an epoch.
+TuningRange Tuning::batches() const {
+  const auto fits = [&](int exponent) {
+    for (std::size_t v = 0; v < options_.variants.size(); ++v) {
+      if (samples_of_update(options_, variant_at(v, {.batch = exponent})) > data_.train->size()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  TuningRange range = kBatches;
+  while (range.most > 0 && !fits(range.most)) --range.most;
+  range.last = std::min(range.last, range.most);
+  return range;
 }
 
 Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const {
@@ -105,9 +135,7 @@ std::optional<double> Tuning::target() const {
   double best = 0.0;
   for (const Result& result : results) {
     // Later results must not move the target of the earlier ones.
-    if (result.run.seed != static_cast<std::uint64_t>(kFirstTuningSeed + options_.first_seed)) {
-      continue;
-    }
+    if (result.run.seed != static_cast<std::uint64_t>(options_.tune.seed)) continue;
     if (std::abs(result.point.rate) > space_.rate.last) continue;
     for (const CurvePoint& point : result.run.curve) best = std::fmax(best, point.accuracy);
   }
@@ -142,8 +170,7 @@ ComparisonPart Tuning::next_round() {
         flags += fmt::format(",batch-size-per-replica={}", *variant.worker_batch);
       }
       variant.label = fmt::format("{}{{{}}}", variant.word, flags);
-      const auto seed =
-          static_cast<std::uint64_t>(kFirstTuningSeed + options_.first_seed + next.seed);
+      const auto seed = static_cast<std::uint64_t>(options_.tune.seed + next.seed);
       RunSpec run = plan_run(options_, variant, seed, data_.train->size());
       run.train.split = options_.tune.split;
       run.tuning_of = options_.variants[v].label;
@@ -233,6 +260,13 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
   if (options.report.empty()) display->note("the results go to the folder " + dir.string());
   const ComparisonFacts facts{.command = command, .machine = machine_here()};
   Tuning tuning(in_folder, data, data_facts);
+  const int runs_each = tuning.runs_of_each() + options.seeds;
+  if (const auto seconds = expected_seconds(in_folder, runs_each, data)) {
+    display->note(
+        fmt::format("{} for {} runs: {} of the search and {} of the report for each variant",
+                    minutes_words(*seconds), runs_each * std::ssize(options.variants),
+                    tuning.runs_of_each(), options.seeds));
+  }
   for (int round = 1;; ++round) {
     ComparisonPart part = tuning.next_round();
     if (part.runs.empty()) break;

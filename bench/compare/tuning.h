@@ -24,6 +24,8 @@ class Tuning {
   // Throws UsageError for options that cannot be tuned.
   Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts);
 
+  // Returns the number of runs of each variant.
+  int runs_of_each() const { return runs_of_search(space_); }
   // Plans the next round from the results of the earlier ones. A round without runs means that all
   // searches have ended.
   ComparisonPart next_round();
@@ -45,6 +47,7 @@ class Tuning {
     std::string file;
   };
 
+  TuningRange batches() const;
   Variant variant_at(std::size_t variant, const TuningPoint& point) const;
   std::optional<double> target() const;
   std::vector<TuningTrial> trials_of(std::size_t variant) const;

@@ -157,9 +157,7 @@ std::string what_is_trained(const Comparison& comparison) {
 std::string minutes_text(const Comparison& comparison, double runs) {
   const double seconds =
       comparison.run_wall_seconds * runs * static_cast<double>(comparison.variants.size());
-  if (!(seconds > 0.0)) return "";
-  return fmt::format(" (about {})",
-                     count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute"));
+  return seconds > 0.0 ? fmt::format(" ({})", minutes_words(seconds)) : "";
 }
 
 // Returns "learning-rate=0.0025 in the braces of parameter-server:async, or --tune": what to change
@@ -195,6 +193,10 @@ std::size_t count_words(const std::string& text) {
     if (std::ranges::any_of(word, [](unsigned char c) { return std::isalnum(c) != 0; })) ++count;
   }
   return count;
+}
+
+std::string minutes_words(double seconds) {
+  return "about " + count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute");
 }
 
 std::string rate_text(double rate) {

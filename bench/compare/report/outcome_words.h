@@ -41,6 +41,8 @@ std::string verdict_sentence(const Outcome& outcome);
 std::string at_untuned_rates(const Comparison& comparison, std::string sentence);
 // Returns the rows that claims leave out because their learning rates are too large.
 std::vector<std::size_t> left_out_rows(const Outcome& outcome);
+// Returns "about 5 minutes", rounded up.
+std::string minutes_words(double seconds);
 // Returns a learning rate with two digits, rounded down.
 std::string rate_text(double rate);
 // Returns a sentence that says what the user can do next to get an answer or to choose, such as

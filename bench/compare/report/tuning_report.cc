@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "bench/compare/report/comparison_plots.h"
@@ -147,9 +148,13 @@ std::vector<NamedPlot> tuning_plots(const Comparison& comparison) {
 std::string tuning_words(const Comparison& comparison) {
   if (comparison.tuning.empty()) return "";
   std::vector<std::int64_t> runs;
+  auto first_seed = std::numeric_limits<std::uint64_t>::max();
   for (const ComparedVariant& variant : comparison.variants) {
     std::int64_t count = 0;
-    for_each_tuning_run(comparison, variant.label, [&](const auto&, const auto&) { ++count; });
+    for_each_tuning_run(comparison, variant.label, [&](const auto&, const RunResult& run) {
+      ++count;
+      first_seed = std::min(first_seed, run.seed);
+    });
     runs.push_back(count);
   }
   const auto target = tuning_target(comparison);
@@ -161,11 +166,11 @@ std::string tuning_words(const Comparison& comparison) {
                     static_cast<double>(comparison.tuning.front().chance->validation_samples), 0))
           : "";
   return fmt::format(
-      "{} runs of each variant, with seeds of their own, searched the learning rate in factors of "
-      "2, and were judged by the time to {}{}; then the seeds of this report trained all samples "
+      "{} runs of each variant, with seeds from {} on, searched the learning rate in factors of 2, "
+      "and were judged by the time to {}{}; then the seeds of this report trained all samples "
       "at "
       "the chosen values",
-      amount_text(runs), target ? percent_text(*target) : "the target", held_out);
+      amount_text(runs), first_seed, target ? percent_text(*target) : "the target", held_out);
 }
 
 }  // namespace syncopate::bench

@@ -1,6 +1,7 @@
 // Tests `syncopate-bench compare --tune` as a program.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -75,6 +76,12 @@ TEST_F(TunedCompare, RefusesMistakesWithOneLine) {
       {as_words("--tune batch-size --same batch"), "leave one of them out"},
       {as_words("--split val=0.1"), "--split requires --tune"},
       {as_words("--tune --split val=2"), "--split"},
+      {as_words("--tune --tune-seed 5"), "--tune-seed 5: expected a whole number from 2000"},
+      {as_words("--tune-seed 20001"), "--tune-seed requires --tune"},
+      {as_words("--tune --split val=0.0001"), "512 training samples would give 0 for validation"},
+      {as_words("--tune --strategies mirrored --split val=0.9"),
+       "--tune: the search trains 51 samples without those that judge its runs, fewer than the 64 "
+       "of an update of mirrored; give a smaller --batch-size-per-replica or a smaller --split"},
       {as_words("--batch-size 64"), "--batch-size requires --same batch"},
       {as_words("--same batch --batch-size 65 --strategies mirrored"),
        "--batch-size 65 cannot be divided among 2 workers; give --batch-size 66"},
@@ -85,6 +92,68 @@ TEST_F(TunedCompare, RefusesMistakesWithOneLine) {
     EXPECT_TRUE(contains(result.err, message)) << result.err;
     EXPECT_FALSE(fs::exists(dir_ / "runs")) << message;
   }
+}
+
+// The largest batch of the first values, 64 samples per worker, does not fit into 100 samples.
+TEST_F(TunedCompare, SearchesNoBatchThatTheSamplesDoNotFill) {
+  successful(
+      run(as_words("--data synthetic:1x8x8:4:112 --clock virtual --strategies mirrored "
+                   "--tune batch-size --split val=0.1")));
+  for (const json& round : rounds_in(dir_)) {
+    for (const json& variant : round.at("variants")) {
+      EXPECT_LE(variant.at("batch_size"), 50) << variant.at("label");
+    }
+  }
+}
+
+TEST_F(TunedCompare, RepeatsTheSearchWithOtherSeedsOnRequest) {
+  const auto first_run = [&] {
+    return rounds_in(dir_).front().at("variants")[0].at("runs")[0].get<std::string>();
+  };
+  successful(run(kTuned));
+  EXPECT_TRUE(contains(first_run(), "seed10001"));
+  const std::string of_first_seed = first_run();
+  fs::remove_all(dir_);
+  successful(run(kTuned + as_words("--first-seed 3")));
+  EXPECT_EQ(first_run(), of_first_seed) << "the search does not depend on the seeds of the report";
+  fs::remove_all(dir_);
+  successful(run(kTuned + as_words("--tune-seed 20001")));
+  EXPECT_TRUE(contains(first_run(), "seed20001"));
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "with seeds from 20001 on"));
+}
+
+// Writes DIR/NAME.csv with two classes, which one of the two columns tells apart.
+void write_csv(const fs::path& dir, const std::string& name, int samples) {
+  std::ofstream out(dir / (name + ".csv"));
+  out << "a,b,label\n";
+  for (int i = 0; i < samples; ++i) {
+    out << i % 2 << ',' << 0.01 * (i % 7) << ',' << i % 2 << '\n';
+  }
+}
+
+TEST_F(TunedCompare, JudgesItsRunsOnTheValidationSplitThatTheDataHave) {
+  fs::create_directory(scratch_ / "csv");
+  write_csv(scratch_ / "csv", "train", 256);
+  write_csv(scratch_ / "csv", "val", 40);
+  write_csv(scratch_ / "csv", "test", 64);
+  successful(run(as_words("--data", "csv:" + (scratch_ / "csv").string(),
+                          "--clock virtual --strategies mirrored --tune")));
+  for (const json& round : rounds_in(dir_)) {
+    EXPECT_EQ(round.at("chance").at("validation_samples"), 40);
+  }
+  const json first = rounds_in(dir_).front().at("variants")[0].at("runs")[0];
+  EXPECT_TRUE(lacks(read_text(dir_ / "tuning/1" / first.get<std::string>()), "\"--split\""));
+  EXPECT_EQ(json::parse(read_text(dir_ / "comparison.json")).at("chance").at("validation_samples"),
+            40);
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "on 40 samples that these runs did not"));
+}
+
+TEST_F(TunedCompare, SaysHowLongRealRunsWillTake) {
+  const ProgramResult result = successful(
+      run(kSmall + as_words("--strategies mirrored --tune --budget updates --updates 5")));
+  EXPECT_TRUE(
+      contains(result.err, "about 1 minute for 13 runs: 12 of the search and 1 of the report"));
+  EXPECT_LT(result.err.find("about 1 minute for 13 runs"), result.err.find("tuning, round 1"));
 }
 
 TEST_F(TunedCompare, IsRefusedWithAPresetAndForAReplay) {
