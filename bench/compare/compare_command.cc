@@ -1,5 +1,7 @@
 // syncopate-bench compare and report train one network under several strategies, with and without
 // fault injection, and report the comparison.
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -10,12 +12,14 @@
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/printed_report.h"
+#include "bench/compare/report/against.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/verification.h"
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
+#include "models/base/errors.h"
 
 namespace syncopate::bench {
 
@@ -44,7 +48,16 @@ struct ReportOptions {
   bool verifies = false;
   bool explains = false;
   std::filesystem::path archive;
+  std::filesystem::path against;
 };
+
+// Reads a comparison on one cluster.
+Comparison read_one(const std::filesystem::path& dir) {
+  if (!has_map(dir)) return read_comparison(dir);
+  throw UsageError(fmt::format(
+      "--against: {} has comparisons on several clusters; give the folder of one, such as {}",
+      dir.string(), (dir / clusters_in(dir).front()).string()));
+}
 
 // Makes the report in the folder of a comparison, or of a map of several clusters, again.
 void report_again(const std::filesystem::path& dir, bool explains) {
@@ -78,10 +91,18 @@ Command declare_report(FlagSet& flags, const Environment& environment) {
             "pages, plots and tables, and a README.txt with the command and the hashes of data set "
             "and network. Requires the program `tar`",
             {.value = "FILE.tar.gz"});
+  flags.add("--against", &options->against,
+            "do not write the report; instead print the speeds of DIR divided by those of another "
+            "comparison, for each variant that both have. Used to check simulated runs against "
+            "real ones. The target of DIR is used for both",
+            {.value = "OTHER"});
   flags.add("DIR", &options->verify.dir, "folder that `syncopate-bench compare --report` wrote",
             {.required = true});
   return [options, environment] {
     const std::filesystem::path& dir = options->verify.dir;
+    if (!options->against.empty()) {
+      return print_against(std::cout, read_one(dir), read_one(options->against));
+    }
     if (!options->archive.empty()) require_new_archive(options->archive);
     if (options->verifies) {
       StopSignal signals;  // is created before any other thread

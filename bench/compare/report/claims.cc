@@ -13,12 +13,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPower = 0.8;  // of PairDifference::detectable_with()
 
-std::vector<double> logarithms_of(const std::vector<double>& values) {
-  std::vector<double> all;
-  for (const double value : values) all.push_back(std::log(value));
-  return all;
-}
-
 // Returns the part of the variance of the mean logarithm of the times that stems from evaluations.
 // The target was reached at some time between two evaluations; that time is taken as uniformly
 // distributed. It is a systematic error, because all seeds may reach the target at one point

@@ -122,6 +122,7 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   comparison.model = string_field(object, "model");
   comparison.data_hash = string_field(object, "data_hash");
   comparison.network_hash = string_field(object, "network_hash");
+  comparison.data = string_field(object, "data");
   comparison.budget = string_field(object, "budget");
   comparison.batch = string_field(object, "batch");
   comparison.faults = string_field(object, "trouble");

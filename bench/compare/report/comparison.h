@@ -80,6 +80,7 @@ struct DerivedTarget {
 struct Comparison {
   std::string command;  // the command line of the comparison
   std::string model;    // the network; "" if unknown
+  std::string data;     // the value of --data; "" if unknown
   std::string budget;   // the budget of every run, in words
   std::string batch;    // the batch that is equal in all variants, such as "32 samples per worker"
   std::string faults;   // the injected faults, as flags of compare; "": none

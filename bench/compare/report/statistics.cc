@@ -131,6 +131,12 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+std::vector<double> logarithms_of(std::span<const double> values) {
+  std::vector<double> all;
+  for (const double value : values) all.push_back(std::log(value));
+  return all;
+}
+
 std::optional<double> standard_deviation(std::span<const double> values) {
   if (values.size() < 2) return std::nullopt;
   const double middle = mean(values);

@@ -14,6 +14,9 @@ namespace syncopate::bench {
 // Returns the mean of the values. Throws InternalError when `values` is empty.
 double mean(std::span<const double> values);
 
+// Returns the natural logarithms of the values.
+std::vector<double> logarithms_of(std::span<const double> values);
+
 // Returns the standard deviation of the sample, with the divisor n - 1; nullopt for fewer than two
 // values.
 std::optional<double> standard_deviation(std::span<const double> values);

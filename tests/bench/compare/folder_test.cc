@@ -69,6 +69,20 @@ TEST_F(Compare, TrainsTheSeedsFromTheFirstOn) {
             read_text(scratch_ / "all" / "runs" / "one-device-seed5.jsonl"));
 }
 
+TEST_F(Compare, DividesItsSpeedsByThoseOfAnotherComparison) {
+  const Words words = kSmall + as_words("--clock virtual --strategies mirrored");
+  successful(run(words));
+  successful(run_compare(scratch_ / "slower", words + as_words("--service-time constant:2")));
+  const Words report{SYNCOPATE_BENCH, "report", dir_, "--against"};
+  EXPECT_TRUE(contains(successful(run_program(report + Words{scratch_ / "slower"})).out,
+                       "mirrored           2.00          0.50\n",
+                       "Largest error: 100 %, samples/s of mir"));
+  successful(run_compare(scratch_ / "map", kSmall + as_words("--clusters equal,jitter --strategies "
+                                                             "one-device,mirrored")));
+  expect_failure_in_one_line(run_program(report + Words{scratch_ / "map"}), 2,
+                             {"give the folder of one, such as"});
+}
+
 TEST_F(Compare, MakesTheReportAgainFromTheRuns) {
   successful(run(kSmall + Words{"--clock", "virtual"}));
   const std::string runs = read_text(dir_ / "runs.csv");
