@@ -100,14 +100,19 @@ std::vector<TuningRun> next_runs(const TuningSpace& space, std::span<const Tunin
   if (trials.empty()) return grid_of(space);
   const int left = runs_of_search(space) - static_cast<int>(trials.size());
   if (left <= 0) return {};
-  std::vector<Tried> tried = best_first(trials);
-  const int most = std::ranges::max(tried, {}, &Tried::runs).runs;
-  const std::optional<TuningPoint> next = beyond(space, tried, tried.front().point);
-  if (most == 1 && left > kRepetitions && next) return {{.point = *next}};
+  const std::vector<Tried> all = best_first(trials);
+  const int most = std::ranges::max(all, {}, &Tried::runs).runs;
+  std::vector<Tried> tried = all;
   std::erase_if(tried, [&](const Tried& one) { return one.runs < most; });
+  const std::optional<TuningPoint> next = beyond(space, all, tried.front().point);
+  std::vector<TuningRun> runs;
+  if (next && left >= most + (most == 1 ? kRepetitions : 0)) {
+    // A new point has as many runs as the best ones, with the same seeds.
+    for (int seed = 0; seed < most; ++seed) runs.push_back({.point = *next, .seed = seed});
+    return runs;
+  }
   const auto half = static_cast<int>((tried.size() + 1) / 2);
   const int repeated = std::min({std::max(kFinalists, half), static_cast<int>(tried.size()), left});
-  std::vector<TuningRun> runs;
   for (int i = 0; i < repeated; ++i) {
     runs.push_back({.point = tried[static_cast<std::size_t>(i)].point, .seed = most});
   }

@@ -62,9 +62,9 @@ struct TuningChoice {
 int runs_of_search(const TuningSpace& space);
 
 // Returns the runs that come next; none if the search has ended. The first runs are the grid. While
-// the best point is at a border, the next point beyond the border is tried. The other runs repeat
-// the better half of the points with another seed, then the better half of these, at least two
-// (sequential halving: Karnin et al. 2013).
+// the best point is at a border, the next point beyond the border is tried, with all seeds of the
+// best point. The other runs repeat the better half of the points with another seed, then the
+// better half of these, at least two (sequential halving: Karnin et al. 2013).
 std::vector<TuningRun> next_runs(const TuningSpace& space, std::span<const TuningTrial> trials);
 
 // Returns the best point, of those that were repeated most. A point is better if more of its runs

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 
 namespace syncopate::bench {
@@ -84,6 +85,22 @@ TEST(TuningSearch, RepeatsThePointsThatMayBeBestWithNewSeeds) {
       trials.push_back(result(run));
     }
   }
+}
+
+// With the first seed the rate 1 is somewhat better, with the others the rate 3, beyond the grid,
+// is much better.
+TEST(TuningSearch, GoesBeyondTheGridIfOnlyOtherSeedsAreBestAtItsBorder) {
+  const TuningSpace space;
+  const auto trials = searched(space, [](const TuningRun& run) {
+    const int distance =
+        run.seed == 0 ? std::abs(run.point.rate - 1) : 4 * std::abs(run.point.rate - 3);
+    return TuningTrial{.point = run.point, .has_reached = true, .seconds = std::exp2(distance)};
+  });
+  std::map<int, int> runs;
+  for (const TuningTrial& trial : trials) ++runs[trial.point.rate];
+  EXPECT_EQ(choice_of(space, trials).point.rate, 3);
+  EXPECT_GE(runs[3], 2) << "the new rate has as many runs as the others";
+  EXPECT_EQ(static_cast<int>(trials.size()), runs_of_search(space));
 }
 
 TEST(TuningSearch, PrefersRatesThatReachTheTargetToFasterOnesThatOftenMissIt) {
