@@ -94,6 +94,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
                          ? time_to_target(*run.result, *comparison.target_accuracy)
                          : std::nullopt;
   const auto& derived = comparison.derived_target;
+  const auto [processes, cpus] = resources_of(comparison, variant);
   return csv_line(variant.label, std::int64_t{variant.workers}, run.file, status,
                   run.result ? Text(fmt::format("{}", run.result->seed)) : Text(),
                   run.has_failed() ? run.result->failure : Text(), known(summary.steps),
@@ -107,7 +108,8 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
                   known(summary.staleness_mean), known(summary.staleness_max),
                   known(summary.input_wait_fraction), known(summary.communication_exposed_fraction),
                   run.is_done() ? run.result->predicted_communication_seconds : std::nullopt,
-                  known(summary.weights_hash));
+                  known(summary.weights_hash), std::int64_t{processes}, std::int64_t{cpus},
+                  point ? std::optional(point->seconds * cpus) : std::nullopt);
 }
 
 // Calls use(variant, result) for every run that has ended.
@@ -159,7 +161,7 @@ std::string runs_csv(const Comparison& comparison) {
       "label,workers,file,status,seed,failure,steps,samples,seconds,samples_per_second,train_loss,"
       "test_accuracy,test_loss,target_accuracy,target_of,seconds_to_target,samples_to_target,"
       "staleness_mean,staleness_max,input_wait_fraction,communication_exposed_fraction,"
-      "predicted_communication_seconds,weights_hash\n";
+      "predicted_communication_seconds,weights_hash,processes,cpus,cpu_seconds_to_target\n";
   for (const ComparedVariant& variant : comparison.variants) {
     for (const ComparedRun& run : variant.runs) text += run_line(comparison, variant, run);
   }

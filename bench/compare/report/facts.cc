@@ -194,15 +194,6 @@ class FactFinder {
       warn("spikes", fmt::format("{} of {} runs fell below {} again later", fallen, reached,
                                  target_text(comparison_)));
     }
-    int servers = 0;
-    bool has_others = false;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      servers = std::max(servers, variant.servers);
-      has_others |= variant.servers == 0 && variant.is_distributed;
-    }
-    if (servers == 0 || !has_others) return;
-    warn("servers", fmt::format("parameter servers used {} more than all-reduce",
-                                count_text(servers, "machine")));
   }
 
   // Returns when a fault happens, in seconds of training; empty for one that lasts the whole run.
@@ -334,6 +325,8 @@ class FactFinder {
     tell("rates", rates_text());
     tell("stable rate", stable_rate_text());
     tell("tuning", tuning_words(comparison_));
+    tell("resources",
+         "each thread of a worker or replica counts as one CPU, and each server as one");
     tell("updates",
          "a batch is the samples of one update; the last, shorter batch of an epoch is "
          "not trained");

@@ -155,7 +155,7 @@ VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comp
   row.name = variant.label;
   row.workers = variant.workers;
   row.kind = kind_of(variant);
-  row.is_distributed = variant.is_distributed;
+  row.resources = resources_of(comparison, variant);
   count_runs(variant, row);
   row.notes = merged_notes(variant);
   const auto of_summaries = [&](auto Summary::*quantity) {
@@ -190,6 +190,12 @@ bool are_equal(const VariantSummary& a, const VariantSummary& b) {
 }
 
 }  // namespace
+
+Resources resources_of(const Comparison& comparison, const ComparedVariant& variant) {
+  const int threads = variant.threads_per_worker.value_or(comparison.threads_per_worker);
+  return {.processes = variant.is_distributed ? variant.workers + variant.servers : 1,
+          .cpus = variant.workers * std::max(1, threads) + variant.servers};
+}
 
 bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noexcept {
   return accuracy && chance && accuracy->mean <= chance->limit();

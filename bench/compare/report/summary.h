@@ -41,6 +41,13 @@ double final_accuracy(const RunResult& run, std::string_view watched_split);
 // have an evaluation.
 double last_accuracy(const RunResult& run);
 
+// What a variant occupies while it trains.
+struct Resources {
+  int processes = 1;  // workers and servers; 1 if all replicas are in one process
+  int cpus = 1;       // one for each thread of each worker or replica, and one for each server
+};
+Resources resources_of(const Comparison& comparison, const ComparedVariant& variant);
+
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
 // A row of the comparison's table. A Sample has the values of the successful runs; it is nullopt if
@@ -49,7 +56,7 @@ struct VariantSummary {
   std::string name;  // the label; with the number of workers if rows share the label
   int workers = 1;
   Kind kind = Kind::kOneWorker;
-  bool is_distributed = false;
+  Resources resources;
   int done = 0;
   int failed = 0;
   int pending = 0;

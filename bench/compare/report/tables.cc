@@ -43,12 +43,6 @@ std::string with_deviation(const std::optional<Sample>& sample, Text text) {
   return text(sample->mean) + deviation;
 }
 
-// Returns "4 x 1" for 4 processes with 1 replica each.
-std::string workers_cell(const VariantSummary& row) {
-  return row.is_distributed ? fmt::format("{} x 1", row.workers)
-                            : fmt::format("1 x {}", row.workers);
-}
-
 std::string interval_words(const PairDifference& pair) {
   const Interval interval = pair.interval();
   if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return "-";
@@ -67,8 +61,11 @@ std::string shown_text(bool is_claimed) { return is_claimed ? "yes" : "no"; }
 
 Table answer_table(const Outcome& outcome) {
   Table table;
-  table.heads = {
-      {""}, {"s to " + target_text(outcome.comparison)}, {"times the best"}, {"accuracy, %"}};
+  table.heads = {{""},
+                 {"s to " + target_text(outcome.comparison)},
+                 {"times the best"},
+                 {"accuracy"},
+                 {"CPUs", "", true}};
   for (const std::size_t row : sorted_rows(outcome)) {
     const VariantSummary& summary = outcome.rows[row];
     if (summary.same_as) continue;
@@ -77,7 +74,8 @@ Table answer_table(const Outcome& outcome) {
         {.name = name_with_short(summary),
          .cells = {cell.ratio > 0.0 ? short_seconds(cell.seconds) : state_text(cell),
                    times_the_best(cell),
-                   summary.accuracy ? decimal_text(100.0 * summary.accuracy->mean, 1) : "-"},
+                   summary.accuracy ? decimal_text(100.0 * summary.accuracy->mean, 1) + " %" : "-",
+                   std::to_string(summary.resources.cpus)},
          .notes = notes_of(outcome, row)});
   }
   return table;
@@ -87,10 +85,11 @@ Table results_table(const Outcome& outcome) {
   const std::string target = "to " + target_text(outcome.comparison);
   Table table;
   table.heads = {{"variant"},
-                 {"workers", "x replicas", true},
+                 {"CPUs", "processes", true},
                  {"updates", "x batch", true},
                  {"accuracy", "final, %"},
                  {target, "mean, s"},
+                 {"CPU-s", target, true},
                  {"samples", target, true},
                  {"samples/s", "mean"},
                  {"staleness", "mean", true}};
@@ -103,7 +102,7 @@ Table results_table(const Outcome& outcome) {
     if (time && outcome.cells[row].ratio > 0.0) time->mean = outcome.cells[row].seconds;
     table.rows.push_back(
         {.name = summary.name,
-         .cells = {workers_cell(summary),
+         .cells = {fmt::format("{}\nin {}", summary.resources.cpus, summary.resources.processes),
                    summary.batch() ? fmt::format("{} x {}", whole(summary.updates->mean),
                                                  whole(*summary.batch()))
                                    : "-",
@@ -111,6 +110,7 @@ Table results_table(const Outcome& outcome) {
                    summary.seconds_to_target
                        ? with_deviation(time, short_text)
                        : fmt::format("{} of {}", summary.reached, outcome.cells[row].runs),
+                   time ? short_text(time->mean * summary.resources.cpus) : "-",
                    summary.samples_to_target ? whole(summary.samples_to_target->mean) : "-",
                    with_deviation(summary.samples_per_second, short_text),
                    summary.staleness ? plain(summary.staleness->mean) : "-"},

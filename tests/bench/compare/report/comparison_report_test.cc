@@ -298,6 +298,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Comparison done_failed_and_pending() {
   ComparedVariant variant = made_up_variant("a, \"b\"", 2, {10}, {0.97});
+  variant.servers = 1;
   variant.runs[0].result->summary.test.loss = NAN;
   variant.runs[0].result->summary.weights_hash = "cafe";
   variant.runs.push_back(failed_run(2, "it broke"));
@@ -310,16 +311,17 @@ TEST(RunsCsv, HasARowForEveryRun) {
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[1],
             "\"a, \"\"b\"\"\",2,runs/seed1.jsonl,done,1,,3,300,15,20,0,0.97,,0.95,,10,"
-            "200,0,0,0,0,,cafe");
-  EXPECT_EQ(lines[2], "\"a, \"\"b\"\"\",2,runs/failed.jsonl,failed,2,it broke,,,,,,,,,,,,,,,,,");
-  EXPECT_EQ(lines[3], "\"a, \"\"b\"\"\",2,runs/pending.jsonl,pending,,,,,,,,,,,,,,,,,,,");
+            "200,0,0,0,0,,cafe,3,3,30");
+  EXPECT_EQ(lines[2],
+            "\"a, \"\"b\"\"\",2,runs/failed.jsonl,failed,2,it broke,,,,,,,,,,,,,,,,,,3,3,");
+  EXPECT_EQ(lines[3], "\"a, \"\"b\"\"\",2,runs/pending.jsonl,pending,,,,,,,,,,,,,,,,,,,,3,3,");
 }
 
 TEST(RunsCsv, HasTheSameNumberOfFieldsInEveryRow) {
   Comparison comparison = done_failed_and_pending();
   comparison.variants[0].label = "plain";
   for (const std::string& line : lines_of(runs_csv(comparison))) {
-    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 22) << line;
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','), 25) << line;
   }
 }
 

@@ -257,9 +257,10 @@ TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   EXPECT_EQ(comparison.watched_split(), "validation");
   const auto rows = summarise(comparison);
   EXPECT_EQ(rows[0].kind, Kind::kAsynchronous);
-  EXPECT_TRUE(rows[0].is_distributed);
+  EXPECT_EQ(rows[0].resources.processes, 4);
+  EXPECT_EQ(rows[0].resources.cpus, 12) << "three threads per worker";
   EXPECT_EQ(rows[1].kind, Kind::kSynchronous);
-  EXPECT_FALSE(rows[1].is_distributed);
+  EXPECT_EQ(rows[1].resources.processes, 1);
 }
 
 TEST_F(ComparisonFolder, WithoutAValidDescriptionIsAnErrorThatNamesTheFile) {

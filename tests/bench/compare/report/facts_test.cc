@@ -99,8 +99,6 @@ TEST(ShownWarnings, AreThreeOfFifteenWords) {
   comparison.machines = {{.host = "node7", .cpus = 2}, {.host = "node8", .cpus = 2}};
   comparison.threads_per_worker = 2;
   comparison.faults = "--kill worker=0,at=5s";
-  comparison.variants[1].servers = 2;
-  comparison.variants[0].is_distributed = true;
   comparison.variants[0].runs[0] = failed_run(1, "it broke");
   comparison.variants[1].runs[3].result->summary.samples_per_second *= 1.8;
   comparison.variants[1].runs[2].result->curve.back().accuracy = 0.5;

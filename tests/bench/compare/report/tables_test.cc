@@ -45,14 +45,18 @@ TEST(ResultsTable, HasMeansWithDeviationsAndCountsOfRunsThatReachedTheTarget) {
   EXPECT_EQ(column(table, "accuracy final, %").front(), "97.00\n± 0.00");
 }
 
-TEST(ResultsTable, DistinguishesProcessesFromReplicas) {
-  ComparedVariant mirrored = made_up_variant("mirrored", 4, {40}, {0.97});
+// Two workers with two threads and three servers; three replicas in one process.
+TEST(ResultsTable, CountsTheProcessesAndCpusOfEachVariant) {
+  ComparedVariant async = made_up_variant("async", 2, {10}, {0.97});
+  async.threads_per_worker = 2;
+  async.servers = 3;
+  ComparedVariant mirrored = made_up_variant("mirrored", 3, {20}, {0.97});
   mirrored.is_distributed = false;
-  ComparedVariant async = made_up_variant("async", 4, {40}, {0.97});
-  async.is_distributed = true;
-  EXPECT_EQ(column(results_table(outcome_of("", made_up_comparison({mirrored, async}))),
-                   "workers x replicas"),
-            (std::vector<std::string>{"1 x 4", "4 x 1"}));
+  const Outcome outcome = outcome_of("", made_up_comparison({async, mirrored}));
+  const Table table = results_table(outcome);
+  EXPECT_EQ(column(table, "CPUs processes"), (std::vector<std::string>{"7\nin 5", "3\nin 1"}));
+  EXPECT_EQ(column(table, "CPU-s to 95 %"), (std::vector<std::string>{"70.0", "60.0"}));
+  EXPECT_EQ(column(answer_table(outcome), "CPUs "), (std::vector<std::string>{"7", "3"}));
 }
 
 TEST(AnswerTable, HasALineForFailuresAndForPendingRuns) {
