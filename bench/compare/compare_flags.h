@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/compare/cluster.h"
+#include "bench/compare/cluster_flags.h"
 #include "bench/compare/compare_options.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
@@ -20,7 +21,7 @@ class CompareFlags {
   explicit CompareFlags(FlagSet& flags) : flags_(flags) {
     declare_variants();
     declare_training();
-    declare_faults();
+    declare_cluster_flags(flags_, cluster_, slow_worker_);
   }
 
   // Throws UsageError for a flag that --replay would not honour.
@@ -31,7 +32,6 @@ class CompareFlags {
  private:
   void declare_variants();
   void declare_training();
-  void declare_faults();
   void parse_tune(const std::string& text);
   // Throws UsageError for flags that contradict --tune.
   void check_tune(const CompareOptions& options) const;
