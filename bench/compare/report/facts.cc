@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <utility>
 
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/method_facts.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
-#include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
@@ -35,18 +35,13 @@ class FactFinder {
     warn_of_learning();
     warn_of_machine();
     warn_of_times();
-    tell_method();
-    tell_claim();
-    tell_conditions();
+    std::ranges::move(method_facts(outcome_), std::back_inserter(facts_));
     return std::move(facts_);
   }
 
  private:
   void warn(std::string subject, std::string text) {
     facts_.push_back({std::move(subject), std::move(text), true});
-  }
-  void tell(std::string subject, std::string text) {
-    if (!text.empty()) facts_.push_back({std::move(subject), std::move(text), false});
   }
 
   // Calls `take(run, row)` for each run that is done, without rows that claims leave out.
@@ -228,179 +223,6 @@ class FactFinder {
       warn("late fault", fmt::format("{} {} came after {} variants had reached the target", flag,
                                      value, of_rows(count)));
     }
-  }
-
-  void tell_method() {
-    tell("tests",
-         fmt::format("all pairs of variants are compared, times at a level of {} and accuracies at "
-                     "{} (Games and Howell 1976); runs that missed the target count as longer, in "
-                     "an log-rank test (exact up to 22 runs). With a probability of {} no claim of "
-                     "this report is "
-                     "false and all intervals hold, if runs are independent and accuracies and "
-                     "logarithms of times close to normal. Variants without a claim are "
-                     "not thereby equal. Claims need {} seeds",
-                     percent_text(kTimeLevel), percent_text(kAccuracyLevel),
-                     percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
-    if (comparison_.target_accuracy) tell_times();
-    tell_accuracy();
-    for (const VariantSummary& row : rows_) {
-      if (!row.same_as) continue;
-      tell("equal", fmt::format("{} and {} had the same weights and times, bit for bit, and count "
-                                "once",
-                                rows_[*row.same_as].name, row.name));
-    }
-  }
-
-  void tell_accuracy() {
-    const std::string samples =
-        comparison_.chance
-            ? fmt::format(" of {} samples",
-                          decimal_text(static_cast<double>(comparison_.chance->test_samples), 0))
-            : "";
-    tell("accuracy", comparison_.watched_split() == "test"
-                         ? fmt::format("the mean of the evaluations in the last tenth of a run, on "
-                                       "the test set{}; its sampling error is in no deviation",
-                                       samples)
-                         : fmt::format("evaluated once on the test set{}, after training; the "
-                                       "target is judged on the validation set",
-                                       samples));
-  }
-
-  void tell_times() {
-    double least = std::numeric_limits<double>::infinity();
-    double most = 0.0;
-    for (const VariantSummary& row : rows_) {
-      for (const double gap : row.reached_gaps) {
-        least = std::min(least, gap);
-        most = std::max(most, gap);
-      }
-    }
-    std::string text = fmt::format(
-        "seconds of training, without evaluations, until the first evaluation at {} that lasts: "
-        "one "
-        "of the next two is there, too",
-        target_text(comparison_));
-    if (most > 0.0) {
-      text += fmt::format(
-          ". The previous evaluation was {} to {} s earlier; intervals include this, "
-          "which more --evaluations reduce",
-          short_text(least), short_text(most));
-    }
-    tell("times", text + ". Their means are geometric");
-  }
-
-  // Says whether the direction of a paper's claim was seen.
-  void tell_claim() {
-    if (!comparison_.claim) return;
-    const PaperClaim& claim = *comparison_.claim;
-    const auto row_of = [&](const std::string& label) {
-      return static_cast<std::size_t>(
-          std::ranges::find(comparison_.variants, label, &ComparedVariant::label) -
-          comparison_.variants.begin());
-    };
-    const std::size_t better = row_of(claim.better);
-    const std::size_t worse = row_of(claim.worse);
-    if (std::max(better, worse) >= rows_.size()) return;
-    if (!rows_[better].accuracy || !rows_[worse].accuracy) return;
-    const Claims& claims = outcome_.claims;
-    const bool is_seen = claims.is_more_accurate(better, worse) || claims.is_sooner(better, worse);
-    const bool is_opposite =
-        claims.is_more_accurate(worse, better) || claims.is_sooner(worse, better);
-    const auto result = [&](std::size_t row) {
-      return fmt::format("\"{}\" ended with {} % and reached {} in {} of {} runs", rows_[row].name,
-                         decimal_text(100.0 * rows_[row].accuracy->mean, 1),
-                         target_text(comparison_), rows_[row].reached, rows_[row].done);
-    };
-    tell("paper",
-         fmt::format("{}: {}. {}: {}; {}. The figures of the paper are of other networks and data, "
-                     "and were not reproduced",
-                     claim.source, claim.text,
-                     is_seen == is_opposite ? "This was not shown"
-                     : is_seen              ? "This was seen"
-                                            : "The opposite was seen",
-                     result(better), result(worse)));
-  }
-
-  void tell_conditions() {
-    tell("rates", rates_text());
-    tell("stable rate", stable_rate_text());
-    tell("tuning", tuning_words(comparison_));
-    tell("resources",
-         "each thread of a worker or replica counts as one CPU, and each server as one");
-    tell("updates",
-         "a batch is the samples of one update; the last, shorter batch of an epoch is "
-         "not trained");
-    for (const VariantSummary& row : rows_) {
-      if (!row.dropped_gradients) continue;
-      tell("backup", fmt::format("{} dropped {} % of its gradients, which came too late; only "
-                                 "gradients that were used count as samples",
-                                 row.name, decimal_text(100.0 * *row.dropped_gradients, 0)));
-    }
-    if (std::ranges::any_of(rows_, [](const auto& row) { return row.staleness.has_value(); })) {
-      tell("staleness",
-           "updates of the servers' values between a worker's pull and the use of its gradient; "
-           "the bound of ssp is on steps, so it may be larger");
-    }
-    if (comparison_.budget.ends_with(" digits")) {
-      tell("digits", "drawn by this program, not taken from MNIST");
-    }
-    tell("clock",
-         comparison_.has_virtual_clock
-             ? "virtual: seconds are simulated, and the same on one instruction set and "
-               "version of oneDNN"
-             : "real: workers of one machine, over shared memory and loopback sockets, "
-               "without a network between them; all variants with one seed, then the next");
-    const double others = most_disturbance(rows_);
-    if (others > 0.0) {
-      tell("others",
-           fmt::format("other programs took up to {} of the CPUs during a run; above {} a "
-                       "run proves nothing",
-                       percent_text(std::round(1000.0 * others) / 1000.0),
-                       percent_text(kMostOthersCpuShare)));
-    }
-    for (const Machine& machine : comparison_.machines) tell("machine", describe(machine));
-    if (const auto use = cpu_use(comparison_)) tell("workers", use->words);
-    if (comparison_.target_accuracy) {
-      tell("target", fmt::format("{} {} accuracy{}", target_text(comparison_),
-                                 comparison_.watched_split(), target_source(comparison_)));
-    }
-    tell("budget", comparison_.budget);
-    tell("faults", comparison_.faults);
-    tell("command", comparison_.command);
-  }
-
-  // Returns how claims leave out rows with a large rate; "" if stable rates are unknown.
-  std::string stable_rate_text() const {
-    std::vector<std::string> rates;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      if (!variant.stable_rate) continue;
-      rates.push_back(fmt::format("{} ({})", rate_text(*variant.stable_rate), variant.label));
-    }
-    if (rates.empty()) return "";
-    return fmt::format(
-        "largest rates, in factors of 2, at which the loss of one worker without momentum fell in "
-        "100 updates: {}. Claims leave out a variant whose rate x (1 + staleness) / (1 - momentum) "
-        "is larger by more than the square root of 2",
-        listed(rates));
-  }
-
-  // Returns "0.1 (one-device), 0.8 (async; rises over 20 updates)"; "" if rates are unknown.
-  std::string rates_text() const {
-    std::map<std::pair<double, int>, std::vector<std::string>> variants;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      const std::vector<const RunResult*> runs = variant.results();
-      if (!variant.learning_rate || runs.empty()) continue;
-      variants[{*variant.learning_rate * variant.learning_rate_factor.value_or(1.0),
-                runs.front()->warmup_updates}]
-          .push_back(variant.label);
-    }
-    std::vector<std::string> rates;
-    for (const auto& [rate, labels] : variants) {
-      const std::string warmup =
-          rate.second > 0 ? fmt::format("; rises over {}", count_text(rate.second, "update")) : "";
-      rates.push_back(fmt::format("{} ({}{})", exact_text(rate.first), listed(labels), warmup));
-    }
-    return listed(rates);
   }
 
   const Outcome& outcome_;

@@ -48,7 +48,10 @@ std::string interval_words(const PairDifference& pair) {
   if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return "-";
   const bool is_time = pair.measure == Measure::kTime;
   const auto text = [&](double end) {
-    return is_time ? factor_text(std::exp(end)) : points_text(end);
+    if (!is_time) return points_text(end);
+    const std::string factor = factor_text(std::exp(end));
+    // An interval that excludes 1 must not look as if it contained 1.
+    return factor == "1.00x" ? decimal_text(std::exp(end), 4) + "x" : factor;
   };
   return fmt::format("{} to {}", text(interval.low), text(interval.high));
 }

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/summary.h"
@@ -82,6 +84,31 @@ std::vector<Curve> curves_of(const Comparison& comparison, Value value) {
   return curves;
 }
 
+std::string time_unit(const Comparison& comparison) {
+  return comparison.has_virtual_clock ? "virtual s" : "s";
+}
+
+// Which hyperparameters beside the learning rate have several values in the search.
+struct Searched {
+  bool momentum = false;
+  bool batch = false;
+};
+
+Searched searched_in(const Comparison& comparison) {
+  Searched searched;
+  for (const ComparedVariant& row : comparison.variants) {
+    std::set<double> momenta;
+    std::set<std::int64_t> batches;
+    for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult&) {
+      momenta.insert(variant.momentum);
+      batches.insert(variant.batch_size);
+    });
+    searched.momentum |= momenta.size() > 1;
+    searched.batch |= batches.size() > 1;
+  }
+  return searched;
+}
+
 std::string amount_text(const std::vector<std::int64_t>& values) {
   return decimal_text(static_cast<double>(std::ranges::max(values)), 0);
 }
@@ -91,32 +118,41 @@ std::string amount_text(const std::vector<std::int64_t>& values) {
 Table tuning_table(const Comparison& comparison) {
   Table table;
   if (comparison.tuning.empty()) return table;
-  table.heads = {{"variant"},
-                 {"rate", "chosen"},
-                 {"momentum", "chosen", true},
-                 {"batch", "of a worker", true},
-                 {"at a border"},
-                 {"runs", "of the search"},
-                 {"samples", "of the search", true}};
+  const Searched searched = searched_in(comparison);
+  table.heads = {{"variant"}, {"rate", "chosen"}};
+  if (searched.momentum) table.heads.push_back({"momentum", "chosen"});
+  if (searched.batch) table.heads.push_back({"batch", "of a worker"});
+  for (const TableHead& head : std::vector<TableHead>{{"at a border"},
+                                                      {"runs", "of the search"},
+                                                      {"samples", "of the search", true},
+                                                      {time_unit(comparison), "of the search"}}) {
+    table.heads.push_back(head);
+  }
   for (const ComparedVariant& variant : comparison.variants) {
     int runs = 0;
     std::int64_t samples = 0;
+    double seconds = 0.0;
     for_each_tuning_run(comparison, variant.label, [&](const auto&, const RunResult& run) {
       ++runs;
       samples += run.summary.samples;
+      seconds += run.summary.seconds;
     });
-    table.rows.push_back({.name = variant.label,
-                          .cells = {exact_text(rate_of(variant)), exact_text(variant.momentum),
-                                    decimal_text(static_cast<double>(variant.batch_size), 0),
-                                    variant.is_at_border ? "yes" : "no", std::to_string(runs),
-                                    decimal_text(static_cast<double>(samples), 0)}});
+    std::vector<std::string> cells{exact_text(rate_of(variant))};
+    if (searched.momentum) cells.push_back(exact_text(variant.momentum));
+    if (searched.batch) cells.push_back(std::to_string(variant.batch_size));
+    for (const std::string& cell :
+         {std::string(variant.is_at_border ? "yes" : "no"), std::to_string(runs),
+          decimal_text(static_cast<double>(samples), 0), short_text(seconds)}) {
+      cells.push_back(cell);
+    }
+    table.rows.push_back({.name = variant.label, .cells = std::move(cells)});
   }
   return table;
 }
 
 std::vector<NamedPlot> tuning_plots(const Comparison& comparison) {
   std::vector<NamedPlot> plots;
-  const std::string time = comparison.has_virtual_clock ? "virtual s" : "s";
+  const std::string time = time_unit(comparison);
   const auto add = [&](const std::string& name, const std::string& title, Value value,
                        const auto& axis, const std::string& caption) {
     LineChart chart{.title = title, .curves = curves_of(comparison, value)};
@@ -165,12 +201,18 @@ std::string tuning_words(const Comparison& comparison) {
                 decimal_text(
                     static_cast<double>(comparison.tuning.front().chance->validation_samples), 0))
           : "";
+  const Searched searched = searched_in(comparison);
   return fmt::format(
-      "{} runs of each variant, with seeds from {} on, searched the learning rate in factors of 2, "
-      "and were judged by the time to {}{}; then the seeds of this report trained all samples "
-      "at "
-      "the chosen values",
-      amount_text(runs), first_seed, target ? percent_text(*target) : "the target", held_out);
+      "{} runs of each variant, with seeds from {} on, searched the learning rate{}{}: first the "
+      "rate without tuning and 1/4, 1/2, 2 and 4 times this rate; then the next rate while the "
+      "best "
+      "one is at a border; the other runs repeated the better half with other seeds. The best "
+      "values are those with which most runs reached {}, and of these the soonest on average{}. "
+      "Then the seeds of this report trained all samples at the chosen values. All other "
+      "hyperparameters are those of the command",
+      amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
+      searched.batch ? ", batch" : "",
+      target ? percent_text(*target) + ", the target of the search" : "the target", held_out);
 }
 
 }  // namespace syncopate::bench
