@@ -174,7 +174,11 @@ void add_costs(const std::string& costs, FaultInjection& faults) {
 
 }  // namespace
 
-bool has_step_cost(const std::string& costs) { return fields_of_costs(costs).contains("step"); }
+bool has_step_cost(const std::string& costs) {
+  const Fields fields = fields_of_costs(costs);
+  const auto step = fields.find("step");
+  return step != fields.end() && parse_seconds(step->second, "--costs step") > 0.0;
+}
 
 void add_flags(Cluster& cluster, const ClusterFlags& flags) {
   FaultInjection& faults = cluster.faults;

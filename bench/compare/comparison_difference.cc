@@ -28,6 +28,7 @@ constexpr std::array kOfComparison = {Condition{"model", "model"},
                                       Condition{"trouble", "fault injection"},
                                       Condition{"threads_per_worker", "threads per worker"},
                                       Condition{"data_hash", "hash of the data set's contents"},
+                                      Condition{"step_times", "hash of the file of step times"},
                                       Condition{"network_hash", "hash of the network"}};
 // What a run must have in common with an earlier one for that one's result to be kept.
 constexpr std::array kOfRun = {Condition{"label", "variant"},   Condition{"seed", "seed"},

@@ -11,6 +11,7 @@
 #include "bench/harness/report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "models/base/random.h"
 #include "models/base/replacing_file.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
@@ -44,6 +45,11 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"threads_per_worker", threads_per_worker(options)}};
   if (options.model.starts_with(kNetworkFile)) {
     comparison["network_file"] = describe_file(options.model.substr(kNetworkFile.size()));
+  }
+  if (const auto& times = run.faults.service_time.times) {
+    const std::string_view bytes(reinterpret_cast<const char*>(times->data()),
+                                 times->size() * sizeof(double));
+    comparison["step_times"] = fmt::format("{:016x}", hash_name(bytes));
   }
   if (const auto& claim = options.claim) {
     comparison["claim"] = {{"source", claim->source},

@@ -55,10 +55,11 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.begin_group("Fault injection");
   flags.add("--service-time", &options.service_time,
             "compute time of a step. exponential or lognormal: random times with the step time "
-            "measured on this machine as their mean. constant:MS, exponential:MS or "
-            "lognormal:MS[:SIGMA]: the given time instead of the measured one. compute+constant:MS "
-            "(or compute+ with exponential or lognormal): the measured time plus the given delay, "
-            "as in `syncopate train --service-time`",
+            "measured on this machine as their mean. " +
+                std::string(kServiceTimeForms) +
+                ": the given time instead of the measured one, as described in `syncopate train "
+                "--help`. compute+ in front of it, such as compute+constant:5: the measured time "
+                "plus the given delay",
             {.value = "DELAY", .default_text = "the step time measured on this machine"});
   flags.add("--slow", &words.slow, "multiply the compute time of each step of worker W by F",
             {.value = "worker=W,factor=F", .repeats = true});

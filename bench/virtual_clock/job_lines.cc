@@ -20,18 +20,6 @@ StepTotals tally_of(const JobSums& sums, std::int64_t last, double seconds) {
 
 }  // namespace
 
-WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
-  WorkerAccount sum;
-  for (const WorkerAccount& worker : workers) {
-    sum.steps += worker.steps;
-    sum.compute += worker.compute;
-    sum.communication += worker.communication;
-    sum.peers += worker.peers;
-    sum.servers += worker.servers;
-  }
-  return sum;
-}
-
 JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
                    std::function<void(double)> progress)
     : log_every_steps_(std::max<std::int64_t>(plan.loop.log_every_steps, 1)),
@@ -63,8 +51,7 @@ void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> w
   const StepTotals line = tally_of(line_, sums_.step, seconds_of(moment.at - line_at_));
   const WorkerAccount all = sum_of(workers);
   const auto steps = static_cast<double>(std::max<std::int64_t>(all.steps - all_at_line_.steps, 1));
-  const VirtualTime waited =
-      all.communication + all.peers - all_at_line_.communication - all_at_line_.peers;
+  const VirtualTime waited = all.waited() - all_at_line_.waited();
   metrics_.write(
       StepMetrics{.step = sums_.step,
                   .epoch = moment.epochs,
@@ -97,15 +84,16 @@ void JobLines::workers(std::span<const WorkerAccount> workers) {
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const WorkerAccount& account = workers[w];
     if (!account.has_joined) continue;
-    metrics_.write(WorkerMetrics{.worker = static_cast<int>(w),
-                                 .steps = account.steps,
-                                 .samples = account.samples,
-                                 .seconds = seconds_of(account.all()),
-                                 .compute_seconds = seconds_of(account.compute),
-                                 .communication_exposed_seconds = seconds_of(account.communication),
-                                 .peers_wait_seconds = seconds_of(account.peers),
-                                 .bytes_sent = account.bytes_sent,
-                                 .bytes_received = account.bytes_received});
+    metrics_.write(WorkerMetrics{
+        .worker = static_cast<int>(w),
+        .steps = account.steps,
+        .samples = account.samples,
+        .seconds = seconds_of(account.all()),
+        .compute_seconds = seconds_of(account.compute),
+        .communication_exposed_seconds = seconds_of(account.communication + account.servers),
+        .peers_wait_seconds = seconds_of(account.peers),
+        .bytes_sent = account.bytes_sent,
+        .bytes_received = account.bytes_received});
   }
 }
 

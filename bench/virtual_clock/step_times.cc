@@ -121,7 +121,9 @@ VirtualTime StepTimes::pass_stages(State& state, std::int64_t step) const {
   std::vector<VirtualTime> busy(stages);
   for (std::size_t s = 0; s < stages; ++s) {
     for (int m = 0; m < load.micro_batches; ++m) {
-      const std::int64_t drawn = (step - 1) * load.micro_batches + m + 1;
+      // Bursts and measured times are those of steps, so all parts of a step are alike.
+      const std::int64_t drawn =
+          state.delays.depends_on_order() ? step : (step - 1) * load.micro_batches + m + 1;
       computation[s].push_back(
           state.delays.take_part(static_cast<int>(s), drawn, ready[s] + busy[s], load.work[s]));
       busy[s] += computation[s].back();
@@ -174,9 +176,10 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
     VirtualTime& free = state.server_free[static_cast<std::size_t>(buckets.owner_of(b))];
     const VirtualTime time = update_time(
         server_bytes_per_second_, gradient_bytes[static_cast<std::size_t>(b)], options_.workers);
+    const VirtualTime begun = at;
     at = free = std::max(free, at) + time;
     for (Worker& worker : state.workers) {
-      worker.trips[static_cast<std::size_t>(b)].on_server = time;
+      worker.trips[static_cast<std::size_t>(b)].on_server = at - begun;
     }
   }
   answer(state, std::move(updates));
@@ -212,7 +215,8 @@ void StepTimes::restart_after(const Kill& kill, const State& attempt) {
     Worker& worker = now_.workers[w];
     // The killed worker's computation is lost; pauses during it are used up.
     const VirtualTime computed =
-        std::max(VirtualTime(0), std::min(at, attempt.workers[w].computed) - worker.ready);
+        std::max(VirtualTime(0), std::min(at, attempt.workers[w].computed) -
+                                     std::max(worker.ready, attempt.workers[w].started));
     const VirtualTime begins = std::max(worker.ready, back);
     worker.account.compute += computed;
     worker.account.peers += begins - worker.ready - computed;

@@ -81,6 +81,10 @@ class ComputeDelays {
   // Returns how long a part of the worker's step takes: as take(), but only the fraction `part` of
   // the computation and of the random delay counts.
   VirtualTime take_part(int worker, std::int64_t step, VirtualTime now, double part);
+  // Returns whether the times of consecutive steps depend on each other.
+  bool depends_on_order() const noexcept {
+    return options_.kind == ServiceTimeKind::kBursts || options_.kind == ServiceTimeKind::kFile;
+  }
 
  private:
   VirtualTime compute_of(int worker) const;

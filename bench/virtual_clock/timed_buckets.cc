@@ -18,8 +18,8 @@ std::vector<std::int64_t> TimedBuckets::bytes_by_server() const {
 }
 
 TimedBuckets served_buckets(const Graph& graph, const ps::Placement& placement,
-                            ps::ValuesFormat format) {
-  TimedBuckets timed{.profile = {graph, graph.parameter_layout(), placement.buckets},
+                            ps::ValuesFormat format, int micro_batches) {
+  TimedBuckets timed{.profile = {graph, graph.parameter_layout(), placement.buckets, micro_batches},
                      .bytes = {},
                      .owner = placement.owner};
   for (const Bucket& bucket : placement.buckets) {
@@ -28,10 +28,10 @@ TimedBuckets served_buckets(const Graph& graph, const ps::Placement& placement,
   return timed;
 }
 
-TimedBuckets reduced_buckets(const Graph& graph, std::int64_t bucket_bytes) {
+TimedBuckets reduced_buckets(const Graph& graph, std::int64_t bucket_bytes, int micro_batches) {
   const ArenaLayout layout = graph.parameter_layout();
   const std::vector<Bucket> buckets = plan_buckets(layout, bucket_bytes);
-  TimedBuckets timed{.profile = {graph, layout, buckets}, .bytes = {}};
+  TimedBuckets timed{.profile = {graph, layout, buckets, micro_batches}, .bytes = {}};
   for (const Bucket& bucket : buckets) {
     timed.bytes.push_back((bucket.end - bucket.begin) * static_cast<std::int64_t>(sizeof(float)));
   }

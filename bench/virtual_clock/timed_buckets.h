@@ -4,6 +4,7 @@
 // pure.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -46,11 +47,13 @@ struct TimedBuckets {
   }
 };
 
-// Returns the buckets of a job with servers, which send values in this format.
+// Returns the buckets of a job with servers, which send values in this format. micro_batches: the
+// number of parts in which a worker computes a step.
 TimedBuckets served_buckets(const Graph& graph, const ps::Placement& placement,
-                            ps::ValuesFormat format = ps::ValuesFormat::kF32);
+                            ps::ValuesFormat format = ps::ValuesFormat::kF32,
+                            int micro_batches = 1);
 // Returns the buckets of a job without servers.
-TimedBuckets reduced_buckets(const Graph& graph, std::int64_t bucket_bytes);
+TimedBuckets reduced_buckets(const Graph& graph, std::int64_t bucket_bytes, int micro_batches = 1);
 
 // Joins buckets of one server until each server has at most `most_per_server`. A joined bucket is
 // used when the first of its layers is used.
@@ -60,7 +63,7 @@ TimedBuckets joined(const TimedBuckets& buckets, std::int64_t most_per_server);
 struct BucketTrip {
   VirtualTime sent{0};       // when the gradients had arrived at the server
   VirtualTime answered{0};   // when the server sent the values
-  VirtualTime on_server{0};  // how long the server's update took, which ended at `answered`
+  VirtualTime on_server{0};  // how long the gradients waited for the server and its update
   VirtualTime arrived{0};    // when the values had arrived at the worker
 };
 

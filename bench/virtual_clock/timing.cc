@@ -107,6 +107,7 @@ struct TimedWorker {
 struct TimedBucket {
   ps::SharedBucket shared;
   std::vector<std::uint64_t> read;  // version that each worker has read
+  VirtualTime updated{0};           // when the last summed update ends
 };
 
 struct TimedEvent {
@@ -243,7 +244,8 @@ class AsynchronousTiming {
       }
     }
     if (applied > 0 && b == last_of_server_0_) window_.update(now(), accounts_);
-    const VirtualTime done = is_summed_ ? occupy(b, applied) : now();
+    if (is_summed_ && applied > 0) to.updated = occupy(b, applied);
+    const VirtualTime done = std::max(to.updated, now());
     for (const ps::ShardEvent& event : events_) {
       if (event.kind != Kind::kAnswered) continue;
       if (is_summed_) trip(event.worker, b).on_server = done - now();

@@ -52,6 +52,7 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
       statistics_({device.state().begin(), device.state().end()}),
       network_(run.faults.link, plan.places, plan.buckets.servers()),
       server_free_(static_cast<std::size_t>(plan.buckets.servers())),
+      updated_(plan.buckets.bytes.size()),
       delays_(run.faults, plan.strategy.seed),
       lines_(plan, ledger_.options().total_batches / batches_per_step_, metrics, progress),
       workers_(static_cast<std::size_t>(plan.places)),
@@ -133,16 +134,24 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
   VirtualWorker& of = worker(w);
   if (!of.is_alive) return;
   WorkerAccount& times = account(w);
-  if (of.doing == Doing::kComputing) {
+  const bool waits =
+      of.doing == Doing::kExchanging || (of.doing == Doing::kComputing && of.values_missing > 0);
+  if (of.doing == Doing::kComputing && !waits) {
     times.compute += std::max(VirtualTime(0), now() - of.begun);
   }
-  if (of.doing == Doing::kExchanging) {
-    (network_.is_plain() ? times.peers : times.communication) += now() - of.computed;
+  if (waits) {
+    const VirtualTime since = of.doing == Doing::kExchanging ? of.computed : of.begun;
+    (network_.is_plain() ? times.peers : times.communication) += now() - since;
   }
   if (of.doing == Doing::kIdle) times.peers += now() - of.idle_since;
+  // A server applies the gradients that have arrived, also those of a worker that has died.
+  for (BucketId b = 0; b < buckets_.count(); ++b) {
+    if (of.is_queued[static_cast<std::size_t>(b)]) served(w, b);
+  }
   of.doing = Doing::kNothing;
   of.is_alive = false;
   of.lease.reset();
+  of.pushed_lease.reset();
   std::erase(waiting_, w);
   shard_.leave(w, of.incarnation);
   ledger_.give_back(w);
@@ -155,7 +164,7 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
 
 void VirtualAsynchronousJob::wait_for_batch(int w) {
   VirtualWorker& of = worker(w);
-  if (of.doing != Doing::kExchanging || of.lease) return;
+  if (of.doing != Doing::kExchanging) return;
   const auto first = static_cast<std::size_t>(buckets_.first_used());
   if (!of.has_values[first]) return;
   add_wait(account(w), of.trips[first], of.computed, now());
@@ -203,12 +212,14 @@ void VirtualAsynchronousJob::train(int w) {
   of.scores = device_.train(slot_.batch, of.state);
   // The push of the only bucket of an async or ssp job without links is applied before the device
   // computes the next gradient.
-  const bool applied_at_once = plan_.strategy.consistency.consistency != ps::Consistency::kSync &&
-                               network_.is_plain() && server_bytes_per_second_ == 0.0 &&
-                               buckets_.count() == 1;
+  const bool applied_at_once = !is_summed() && network_.is_plain() &&
+                               server_bytes_per_second_ == 0.0 && buckets_.count() == 1;
   of.gradient->take(device_.gradients(), !applied_at_once);
   of.values_missing = buckets_.count();
   of.has_values.assign(of.has_values.size(), false);
+  of.pushed_lease = of.lease;
+  of.pushed_rate = of.learning_rate;
+  of.lease.reset();
   ++of.sequence;
 }
 
@@ -236,9 +247,7 @@ void VirtualAsynchronousJob::end_step(const ps::ShardEvent& event) {
   VirtualWorker& of = worker(event.worker);
   of.done = event.sequence;
   of.is_resting = false;
-  const ps::SampleRange batch = *of.lease;
-  of.lease.reset();
-  wait_for_batch(event.worker);
+  const ps::SampleRange batch = *of.pushed_lease;
   if (event.kind == ps::ShardEvent::Kind::kDropped) return ledger_.give_back(event.worker, batch);
   statistics_.add(event.worker, event.sequence, of.scores.num_samples, of.state);
   if (!ledger_.mark_trained(event.worker, event.sequence, batch)) return;
@@ -339,6 +348,7 @@ void VirtualAsynchronousJob::join(int w) {
   of.computed = now();
   of.trips.assign(shard_.buckets().size(), {.sent = now(), .answered = now(), .arrived = now()});
   of.has_values.assign(shard_.buckets().size(), false);
+  of.is_queued.assign(shard_.buckets().size(), false);
   of.values_missing = buckets_.count();
   account(w).has_joined = true;
   shard_.join(w, of.incarnation, of.sequence);
@@ -351,110 +361,6 @@ void VirtualAsynchronousJob::join(int w) {
                                          .token = of.incarnation});
     check(takes_part, "a worker that has joined may read");
   }
-}
-
-void VirtualAsynchronousJob::push(int w, BucketId bucket) {
-  VirtualWorker& of = worker(w);
-  if (bucket == 0) train(w);
-  if (bucket == buckets_.first_used()) {  // the last bucket of the step
-    WorkerAccount& times = account(w);
-    ++times.steps;
-    times.samples += of.scores.num_samples;
-    times.compute += of.compute;
-    of.computed = now();
-    of.doing = Doing::kExchanging;
-  }
-  const std::int64_t bytes = of.gradient->bytes(bucket);
-  account(w).bytes_sent += bytes;
-  plan_event(network_.up(now(), w, buckets_.owner_of(bucket), bytes), JobEvent::Kind::kPushed, w,
-             bucket);
-}
-
-void VirtualAsynchronousJob::pushed(int w, BucketId bucket) {
-  VirtualWorker& of = worker(w);
-  of.trips[static_cast<std::size_t>(bucket)].sent = now();
-  // A shard that sums waits for all gradients of an update.
-  if (plan_.strategy.consistency.consistency == ps::Consistency::kSync) return served(w, bucket);
-  plan_event(occupy(bucket, of.gradient->bytes(bucket), 1), JobEvent::Kind::kServed, w, bucket);
-}
-
-VirtualTime VirtualAsynchronousJob::occupy(BucketId bucket, std::int64_t bytes,
-                                           std::int64_t gradients) {
-  VirtualTime& free = server_free_[static_cast<std::size_t>(buckets_.owner_of(bucket))];
-  free = std::max(free, now()) + update_time(server_bytes_per_second_, bytes, gradients);
-  return free;
-}
-
-void VirtualAsynchronousJob::served(int w, BucketId bucket) {
-  VirtualWorker& of = worker(w);
-  const auto b = static_cast<std::size_t>(bucket);
-  of.trips[b].on_server = now() - of.trips[b].sent;
-  const bool takes_part = shard_.push({.id = {w, of.incarnation, of.sequence},
-                                       .bucket = bucket,
-                                       .version = of.versions[b],
-                                       .learning_rate = static_cast<float>(of.learning_rate),
-                                       .gradient = of.gradient->part(bucket),
-                                       .values = values_of(of, bucket),
-                                       .token = of.incarnation});
-  check(takes_part, "a running worker may push");
-}
-
-void VirtualAsynchronousJob::on_shard_events(BucketId bucket) {
-  using Kind = ps::ShardEvent::Kind;
-  std::int64_t applied = 0;
-  for (const ps::ShardEvent& event : events_) {
-    if (event.kind == Kind::kApplied) ++applied;
-    on_shard_event(event);
-  }
-  VirtualTime updated = now();
-  const bool is_summed = plan_.strategy.consistency.consistency == ps::Consistency::kSync;
-  if (is_summed && applied > 0) updated = occupy(bucket, buckets_.bytes_of(bucket), applied);
-  for (const ps::ShardEvent& event : events_) {
-    if (event.kind == Kind::kAnswered) answer(event, updated);
-  }
-}
-
-void VirtualAsynchronousJob::on_shard_event(const ps::ShardEvent& event) {
-  using Kind = ps::ShardEvent::Kind;
-  if (event.kind == Kind::kApplied) {
-    staleness_.add(event.staleness);
-    end_ = now();
-  } else if (event.kind != Kind::kDropped) {
-    return;
-  }
-  const VirtualWorker& of = worker(event.worker);
-  const bool is_current = of.is_alive && of.incarnation == event.token;
-  if (is_current && event.bucket == last_of_server_0_) end_step(event);
-}
-
-void VirtualAsynchronousJob::answer(const ps::ShardEvent& event, VirtualTime updated) {
-  VirtualWorker& of = worker(event.worker);
-  if (!of.is_alive || of.incarnation != event.token) return;
-  const auto b = static_cast<std::size_t>(event.bucket);
-  of.versions[b] = event.version;
-  if (updated > now()) of.trips[b].on_server = updated - now();
-  plan_event(updated, JobEvent::Kind::kReleased, event.worker, event.bucket);
-}
-
-void VirtualAsynchronousJob::send_values(int w, BucketId bucket) {
-  VirtualWorker& of = worker(w);
-  of.trips[static_cast<std::size_t>(bucket)].answered = now();
-  // Every worker computes the initial values from the seed, so they are not sent.
-  const bool travels = of.sequence > 0 || now() > VirtualTime(0);
-  const std::int64_t bytes = travels ? buckets_.bytes_of(bucket) : 0;
-  account(w).bytes_received += bytes;
-  const VirtualTime there =
-      travels ? network_.down(now(), buckets_.owner_of(bucket), w, bytes) : now();
-  plan_event(there, JobEvent::Kind::kAnswered, w, bucket);
-}
-
-void VirtualAsynchronousJob::answered(int w, BucketId bucket) {
-  VirtualWorker& of = worker(w);
-  of.trips[static_cast<std::size_t>(bucket)].arrived = now();
-  of.has_values[static_cast<std::size_t>(bucket)] = true;
-  --of.values_missing;
-  wait_for_batch(w);
-  if (of.values_missing == 0 && of.doing == Doing::kComputing) compute(w);
 }
 
 }  // namespace syncopate::bench

@@ -49,6 +49,10 @@ struct VirtualWorker {
   // gradient or exchanges data with the servers.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
+  // The batch and the learning rate of the last push. A worker may begin its next step before all
+  // servers have applied the push.
+  std::optional<ps::SampleRange> pushed_lease;
+  double pushed_rate = 0.0;
   Scores scores;
   VirtualTime begun{0};    // when the worker began the step
   VirtualTime compute{0};  // how long the worker computes in the step
@@ -58,6 +62,7 @@ struct VirtualWorker {
   std::vector<BucketTrip> trips;  // by bucket
   std::vector<bool> has_values;   // by bucket: whether the values of the next step have arrived
   BucketId values_missing = 0;    // number of buckets whose values have not arrived
+  std::vector<bool> is_queued;    // by bucket: whether its gradients wait for a busy server
 
   VirtualTime idle_since{0};  // since when the worker has been waiting for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
@@ -105,7 +110,8 @@ class VirtualAsynchronousJob {
   void schedule(const FaultInjection& faults);
   void on_event(const JobEvent& event);
   void kill(int w, std::optional<double> restart_seconds);
-  // Lets the worker wait for a batch if it has the values of its first layers and no other batch.
+  // Lets the worker wait for a batch if it has ended its step and has the values of its first
+  // layers.
   void wait_for_batch(int w);
   void begin(int w, const ps::SampleRange& lease);
   // Plans the pushes of a step, when all values have arrived.
@@ -129,9 +135,12 @@ class VirtualAsynchronousJob {
   void push(int w, BucketId bucket);
   void pushed(int w, BucketId bucket);
   void served(int w, BucketId bucket);
-  // Adds an update of a bucket from this many gradients to its server's work. Returns when it is
-  // done.
-  VirtualTime occupy(BucketId bucket, std::int64_t bytes, std::int64_t gradients);
+  bool is_summed() const noexcept {
+    return plan_.strategy.consistency.consistency == ps::Consistency::kSync;
+  }
+  // Adds an update of a bucket from gradients of `bytes` bytes to its server's work. Returns when
+  // it is done.
+  VirtualTime occupy(BucketId bucket, std::int64_t bytes);
   void on_shard_events(BucketId bucket);
   void on_shard_event(const ps::ShardEvent& event);
   // Answers a worker at the time `updated`, when the server has updated the bucket.
@@ -156,6 +165,7 @@ class VirtualAsynchronousJob {
   ps::RunningStatistics statistics_;
   Network network_;
   std::vector<VirtualTime> server_free_;  // when each server has done the updates that it has begun
+  std::vector<VirtualTime> updated_;      // when the last summed update of each bucket ends
   ComputeDelays delays_;
   JobLines lines_;
   EventQueue<JobEvent> queue_;
@@ -167,7 +177,7 @@ class VirtualAsynchronousJob {
   BucketId last_of_server_0_ = 0;     // a step ends when this bucket is applied or dropped
   std::int64_t epoch_ = -1;           // number of the last epoch that has begun
   double learning_rate_ = 0.0;
-  VirtualTime end_{0};  // when the last push was applied
+  VirtualTime end_{0};  // when the last update ended
   std::string last_kill_;
 };
 

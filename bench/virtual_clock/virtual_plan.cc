@@ -91,10 +91,11 @@ VirtualPlan plan_of(const VirtualRun& run) {
            .message_bytes = std::min(strategy.bucket_bytes, ps::kMessageBytes)})};
   // One replica needs no shard: central storage then keeps its variables on the device.
   if (row.has_servers() || (row.shares_variables() && (!synchronous || run.workers > 1))) {
-    plan.buckets = served_buckets(run.graph, plan.placement, plan.values_format());
+    plan.buckets =
+        served_buckets(run.graph, plan.placement, plan.values_format(), strategy.micro_batches);
     if (strategy.clip_norm > 0.0) plan.buckets.profile.complete_at_end();
   } else {
-    plan.buckets = reduced_buckets(run.graph, strategy.bucket_bytes);
+    plan.buckets = reduced_buckets(run.graph, strategy.bucket_bytes, strategy.micro_batches);
   }
   if (row.has_stages()) {
     const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,

@@ -46,7 +46,7 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .staleness_mean = staleness.mean(),
       .staleness_max = static_cast<std::int64_t>(staleness.max()),
       .communication_exposed_fraction =
-          StepTotals::ratio(seconds_of(all.communication + all.peers), seconds_of(all.all())),
+          StepTotals::ratio(seconds_of(all.waited()), seconds_of(all.all())),
       .weights_hash = outcome.weights_hash,
       .staleness = outcome.staleness};
 }

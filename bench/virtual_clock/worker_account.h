@@ -19,7 +19,8 @@ struct WorkerAccount {
   VirtualTime servers{0};        // waiting for servers' updates; 0 if updates take no time
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  VirtualTime all() const noexcept { return compute + communication + peers + servers; }
+  VirtualTime waited() const noexcept { return communication + peers + servers; }
+  VirtualTime all() const noexcept { return compute + waited(); }
 };
 
 // Returns the sums of the steps and times in the accounts of all workers.

@@ -51,6 +51,8 @@ void read_times(const std::string& file, std::string_view what, ServiceTimeOptio
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.empty()) continue;
     const auto time = number_in(line);
     if (!time) {
       throw UsageError(fmt::format("{} file:{}: line {}: expected a time in milliseconds, not '{}'",
@@ -59,6 +61,7 @@ void read_times(const std::string& file, std::string_view what, ServiceTimeOptio
     times.push_back(*time);
     sum += *time;
   }
+  if (in.bad()) throw UsageError(fmt::format("{} file:{}: cannot read the file", what, file));
   if (!(sum > 0.0)) throw UsageError(fmt::format("{} file:{}: no time above 0", what, file));
   options.file = file;
   options.mean_milliseconds = sum / static_cast<double>(times.size());
@@ -115,27 +118,27 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
   if (!kind) throw refuse();
   ServiceTimeOptions options{.kind = *kind};
   std::string_view first = text.substr(colon + 1);
-  std::string_view second;
-  if (const std::size_t next = first.rfind(':'); next != std::string_view::npos) {
-    second = first.substr(next + 1);
-    first = first.substr(0, next);
-  }
+  std::optional<double> second;
+  const std::size_t next = first.rfind(':');
+  if (next != std::string_view::npos) second = number_in(first.substr(next + 1));
+  if (second) first = first.substr(0, next);
   if (*kind == ServiceTimeKind::kFile) {
     read_times(std::string(first), what, options);
-    if (!second.empty()) options.mean_milliseconds = number_in(second).value_or(-1.0);
-  } else {
-    options.mean_milliseconds = number_in(first).value_or(-1.0);
+    if (second) options.mean_milliseconds = *second;
+    return options;
   }
-  if (options.mean_milliseconds < 0.0) throw refuse();
-  if (second.empty()) return options;
-  if (*kind == ServiceTimeKind::kLognormal) {
-    options.sigma = number_in(second, kWidestSigma).value_or(-1.0);
-  } else if (*kind == ServiceTimeKind::kBursts) {
-    options.burst_factor = number_in(second, kLargestFactor).value_or(-1.0);
-  } else if (*kind != ServiceTimeKind::kFile) {
+  const auto mean = number_in(first);
+  if (!mean) throw refuse();
+  options.mean_milliseconds = *mean;
+  if (!second) return options;
+  if (*kind == ServiceTimeKind::kLognormal && *second <= kWidestSigma) {
+    options.sigma = *second;
+  } else if (*kind == ServiceTimeKind::kBursts && *second >= kLeastFactor &&
+             *second <= kLargestFactor) {
+    options.burst_factor = *second;
+  } else {
     throw refuse();
   }
-  if (options.sigma < 0.0 || options.burst_factor < kLeastFactor) throw refuse();
   return options;
 }
 
@@ -186,8 +189,9 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
   return std::chrono::nanoseconds(std::llround(milliseconds * 1e6));
 }
 
-StepDelays::StepDelays(const ServiceTimeOptions& options, int worker, StepProfile profile)
-    : options_(options), worker_(worker), profile_(std::move(profile)) {
+StepDelays::StepDelays(const ServiceTimeOptions& options, int worker,
+                       std::optional<StepProfile> profile, Sleep sleep)
+    : options_(options), worker_(worker), profile_(std::move(profile)), sleep_(std::move(sleep)) {
   for (const Pause& pause : options.pauses) {
     if (pause.worker == worker) pauses_.push_back(pause);
   }
@@ -215,10 +219,14 @@ void StepDelays::spend_until(double fraction) {
   const auto wanted =
       std::chrono::nanoseconds(std::llround(fraction * static_cast<double>(delay_.count())));
   if (wanted <= spent_) return;
-  const auto begun = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(wanted - spent_);
   // A thread sleeps somewhat longer than it asks for, so the next part is shortened.
-  spent_ += std::chrono::steady_clock::now() - begun;
+  spent_ += sleep_(wanted - spent_);
+}
+
+std::chrono::nanoseconds StepDelays::sleep_for(std::chrono::nanoseconds time) {
+  const auto begun = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(time);
+  return std::chrono::steady_clock::now() - begun;
 }
 
 }  // namespace syncopate

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,28 +89,34 @@ Pause parse_pause(std::string_view text);
 std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
                                       std::int64_t step);
 
-// Delays the steps of one worker, on the thread that calls it. A step is delayed in parts, as if
-// each layer computed more slowly. So messages overlap with the delay in the same way as with
-// computation.
+// Delays the steps of one worker, on the thread that calls it. With a profile, a step is delayed in
+// parts, as if each layer computed more slowly; so messages overlap with the delay in the same way
+// as with computation. Without a profile, the whole delay comes before the first values are used.
 class StepDelays {
  public:
-  StepDelays(const ServiceTimeOptions& options, int worker, StepProfile profile = StepProfile());
+  // Sleeps for about this time, and returns how long it slept.
+  using Sleep = std::function<std::chrono::nanoseconds(std::chrono::nanoseconds)>;
+
+  StepDelays(const ServiceTimeOptions& options, int worker,
+             std::optional<StepProfile> profile = std::nullopt, Sleep sleep = sleep_for);
   // Returns the delay of step `step`, which begins at `now`: the compute delay plus the pauses that
   // are due. A pause is due in the first step that begins at its time or later, and only once. The
   // times of pauses count from the first call.
   std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
   // Begins a step. The following functions sleep for a part of the step's delay.
   void begin(std::int64_t step);
-  void before_use(BucketId bucket) { spend_until(profile_.use(bucket)); }
-  void before_push(BucketId bucket) { spend_until(profile_.completion(bucket)); }
+  void before_use(BucketId bucket) { spend_until(profile_ ? profile_->use(bucket) : 1.0); }
+  void before_push(BucketId bucket) { spend_until(profile_ ? profile_->completion(bucket) : 1.0); }
 
  private:
+  static std::chrono::nanoseconds sleep_for(std::chrono::nanoseconds time);
   // Sleeps until this fraction of the step's delay is spent.
   void spend_until(double fraction);
 
   const ServiceTimeOptions& options_;
   const int worker_;
-  const StepProfile profile_;
+  const std::optional<StepProfile> profile_;
+  const Sleep sleep_;
   std::chrono::nanoseconds delay_{0};  // of the current step
   std::chrono::nanoseconds spent_{0};  // time that the current step has slept
   std::vector<Pause> pauses_;          // pauses of this worker that were not made yet

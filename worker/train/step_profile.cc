@@ -6,8 +6,8 @@
 namespace syncopate {
 
 StepProfile::StepProfile(const Graph& graph, const ArenaLayout& layout,
-                         const std::vector<Bucket>& buckets)
-    : positions_(buckets.size()) {
+                         const std::vector<Bucket>& buckets, int micro_batches)
+    : positions_(buckets.size()), micro_batches_(micro_batches) {
   const std::vector<FusedGroup> groups = match_groups(graph, /*fuse=*/false);
   const BucketSchedule schedule = schedule_buckets(graph, groups, layout, buckets);
   double before = 0.0;
@@ -24,6 +24,7 @@ StepProfile::StepProfile(const Graph& graph, const ArenaLayout& layout,
 
 StepProfile StepProfile::subset(const std::vector<BucketId>& buckets) const {
   StepProfile subset(buckets.size());
+  subset.micro_batches_ = micro_batches_;
   subset.completes_at_end_ = completes_at_end_;
   for (std::size_t b = 0; b < buckets.size(); ++b) subset.positions_[b] = position(buckets[b]);
   return subset;

@@ -6,6 +6,7 @@
 // forward pass.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "models/graph/graph.h"
@@ -18,17 +19,20 @@ class StepProfile {
   // A step that uses all values at its beginning, and completes all gradients at its end.
   StepProfile() = default;
   explicit StepProfile(std::size_t buckets) : positions_(buckets) {}
-  // layout, buckets: the arena of the graph's parameters.
-  StepProfile(const Graph& graph, const ArenaLayout& layout, const std::vector<Bucket>& buckets);
+  // layout, buckets: the arena of the graph's parameters. micro_batches: the number of parts in
+  // which the step computes; values are used from the first part on, and gradients are complete in
+  // the last part.
+  StepProfile(const Graph& graph, const ArenaLayout& layout, const std::vector<Bucket>& buckets,
+              int micro_batches = 1);
 
   std::size_t buckets() const noexcept { return positions_.size(); }
   // Returns the fraction of the step that is computed before the values of the bucket are used.
-  double use(BucketId bucket) const { return kForward * position(bucket); }
+  double use(BucketId bucket) const { return kForward * position(bucket) / micro_batches_; }
   // Returns the fraction of the step that is computed when the gradients of the bucket are
   // complete.
   double completion(BucketId bucket) const {
     if (completes_at_end_) return 1.0;
-    return kForward + (1.0 - kForward) * (1.0 - position(bucket));
+    return 1.0 - (1.0 - kForward) * position(bucket) / micro_batches_;
   }
   // Lets all gradients be complete at the end of the step only, as when they are clipped by their
   // norm.
@@ -48,6 +52,7 @@ class StepProfile {
   // For each bucket, the fraction of the multiply-adds of a pass that belong to layers before the
   // bucket's first layer.
   std::vector<double> positions_;
+  int micro_batches_ = 1;
   bool completes_at_end_ = false;
 };
 

@@ -23,8 +23,10 @@ void start_forward(Replica& replica, const Batch& batch, const ValuesHook& befor
 
 }  // namespace
 
-StepProfile profile_of(const Graph& graph, const Replica& replica) {
-  return {graph, replica.arena->layout(), replica.arena->buckets()};
+std::optional<StepProfile> profile_of(const Graph& graph, const Replica& replica) {
+  if (replica.backend->device().kind != DeviceKind::kCpu) return std::nullopt;
+  return StepProfile(graph, replica.arena->layout(), replica.arena->buckets(),
+                     replica.micro_batches);
 }
 
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "strategies/strategy.h"
@@ -10,8 +11,9 @@
 
 namespace syncopate {
 
-// Returns the profile of a step of the replica, which trains this graph.
-StepProfile profile_of(const Graph& graph, const Replica& replica);
+// Returns the profile of a step of the replica, which trains this graph. Returns nullopt if another
+// device than the CPU computes the step, because the host does not know when it begins a layer.
+std::optional<StepProfile> profile_of(const Graph& graph, const Replica& replica);
 
 // Runs one replica's part of a step, on the replica's own thread; no other replica uses `batch`.
 // delays: the compute delays of the replica, which have begun the step; null for no delays. Returns

@@ -207,6 +207,56 @@ TEST(VirtualAsynchronousJob, AccountsForTheTimeOfItsWorkers) {
   }
 }
 
+// An update needs a step of 10 ms and then 40 ms on the server, also for the worker whose gradient
+// came too late.
+TEST(VirtualAsynchronousJob, SendsNoValuesBeforeTheirUpdateHasEnded) {
+  VirtualCase job("parameter-server", 32 * VirtualCase::kBatch);
+  job.workers = 2;
+  job.servers = 1;
+  job.options.strategy.consistency = {.consistency = ps::Consistency::kSync, .backup_workers = 1};
+  const double bytes = 4.0 * static_cast<double>(job.graph().parameter_layout().total());
+  job.faults.server_bytes_per_second = bytes / 0.04;
+  const Summary summary = job.train_virtually();
+  EXPECT_EQ(summary.steps, 32);
+  EXPECT_NEAR(summary.seconds, 32 * 0.05, 1e-3);
+  // The time on the servers is exposed.
+  EXPECT_NEAR(summary.communication_exposed_fraction, 0.8, 0.01);
+}
+
+TEST(VirtualAsynchronousJob, SendsCompressedGradientsToSummingServers) {
+  VirtualCase job("parameter-server", 32 * VirtualCase::kBatch);
+  job.workers = 2;
+  job.servers = 1;
+  job.options.strategy.consistency = {.consistency = ps::Consistency::kSync, .backup_workers = 1};
+  job.options.strategy.parameter_server.compression = {.codec = ps::Codec::kTopK, .fraction = 0.01};
+  const double bytes = 4.0 * static_cast<double>(job.graph().parameter_layout().total());
+  job.faults.server_bytes_per_second = bytes / 0.04;
+  EXPECT_LT(job.train_virtually().seconds, 32 * 0.012) << "an update takes 2 % of 40 ms";
+}
+
+// A kill may come before the first bucket of a step is complete, between two buckets, while buckets
+// wait for a busy server, and while the worker waits for values.
+TEST(VirtualAsynchronousJob, LosesNoSampleOfAWorkerThatIsKilledAtAnyMomentOfAStep) {
+  for (const ps::Consistency consistency :
+       {ps::Consistency::kAsync, ps::Consistency::kSsp, ps::Consistency::kSync}) {
+    for (int tenth = 0; tenth < 20; ++tenth) {
+      VirtualCase job("parameter-server", 256, "mnist-cnn");
+      job.workers = 3;
+      job.servers = 2;
+      job.options.strategy.bucket_bytes = 32 << 10;
+      job.options.strategy.consistency = {.consistency = consistency, .max_staleness = 2};
+      if (consistency == ps::Consistency::kSync)
+        job.options.strategy.consistency.backup_workers = 1;
+      job.faults.link = {.delay_seconds = 0.001, .bytes_per_second = 100e6};
+      job.faults.server_bytes_per_second = 50e6;
+      job.faults.kills = {
+          {.worker = 1, .at_seconds = 0.03 + 0.002 * tenth, .restart_seconds = 0.02}};
+      const Summary summary = job.train_virtually();
+      EXPECT_EQ(summary.samples, 256) << tenth << " " << name(consistency);
+    }
+  }
+}
+
 TEST(VirtualAsynchronousJob, RefusesToKillAWorkerOfASingleProcess) {
   VirtualCase run("central-storage");
   run.workers = 2;

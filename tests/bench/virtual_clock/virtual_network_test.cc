@@ -118,6 +118,26 @@ TimedBuckets two_layers(std::vector<int> owner) {
           .owner = std::move(owner)};
 }
 
+TEST(TimedBuckets, AreJoinedPerServer) {
+  const Graph graph = [] {
+    GraphBuilder builder("four");
+    NodeId x = builder.input({10}, {});
+    for (const char* name : {"a", "b", "c", "d"}) x = builder.dense(x, name, 10);
+    return builder.finish(x);
+  }();
+  const ArenaLayout layout = graph.parameter_layout();
+  const TimedBuckets four{.profile = {graph, layout, plan_buckets(layout, 300)},
+                          .bytes = {1, 2, 4, 8},
+                          .owner = {0, 1, 0, 1}};
+  const TimedBuckets two = joined(four, 1);
+  EXPECT_EQ(two.bytes, (std::vector<std::int64_t>{5, 10}));
+  EXPECT_EQ(two.owner, (std::vector<int>{0, 1}));
+  // Buckets 0 and 2 are used with bucket 2, at a quarter of the forward pass; 1 and 3 at its start.
+  EXPECT_DOUBLE_EQ(two.profile.use(0), four.profile.use(2));
+  EXPECT_DOUBLE_EQ(two.profile.use(1), 0.0);
+  EXPECT_EQ(joined(four, 8).bytes, four.bytes);
+}
+
 TEST(StepTimes, OverlapAnAllReduceWithTheBackwardPass) {
   StepTimes times({.workers = 2, .buckets = two_layers({})}, constant(120.0, kSlow), 1);
   // An all-reduce of a bucket takes two messages of 21 ms. That of bucket 0 ends at 122 ms, when

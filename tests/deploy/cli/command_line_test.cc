@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "--backup-workers requires --consistency sync"},
         BadFlags{{"--strategy", "central-storage", "--staleness-rule", "dc"},
                  "under --consistency sync no gradient is stale"},
-        BadFlags{{"--service-time", "20"}, "expected constant:MS, exponential:MS or"},
+        BadFlags{{"--service-time", "20"}, "expected constant:MS | exponential:MS |"},
         BadFlags{{"--slow", "worker=1,factor=2"},
                  "--slow requires --service-time, which it multiplies"},
         BadFlags{{"--pause", "worker=1,at=1,for=1"},

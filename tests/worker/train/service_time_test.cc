@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "tests/support/temporary_folder.h"
@@ -91,10 +93,18 @@ TEST(ServiceTime, OfAFileKeepsTheOrderOfItsTimes) {
   EXPECT_EQ(service_time(scaled, 0, 1), 2 * service_time(options, 0, 1));
 }
 
+TEST(ServiceTime, OfAFileMayHaveBlankLinesAndAColonInItsName) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "a:b").string();
+  std::ofstream(file) << "1\r\n3 \n\n";
+  EXPECT_DOUBLE_EQ(parse_service_time("file:" + file, "--service-time").mean_milliseconds, 2.0);
+}
+
 TEST(ServiceTime, RefusesAFileWithoutTimes) {
   const TemporaryFolder folder;
   const std::string file = (folder.path() / "times").string();
   EXPECT_THROW(parse_service_time("file:" + file, "--service-time"), UsageError) << "missing";
+  EXPECT_THROW(parse_service_time("file:" + folder.path().string(), "--service-time"), UsageError);
   for (const char* text : {"", "0\n", "1\nx\n", "-1\n"}) {
     std::ofstream(file) << text;
     EXPECT_THROW(parse_service_time("file:" + file, "--service-time"), UsageError) << text;
@@ -148,24 +158,44 @@ TEST(StepDelays, AreSpentInPartsByTheLayers) {
   const ArenaLayout layout = graph.parameter_layout();
   ServiceTimeOptions options;
   options.pauses.push_back({.worker = 0, .at_seconds = 0.0, .for_seconds = 0.12});
-  StepDelays delays(options, 0, StepProfile(graph, layout, plan_buckets(layout, 300)));
-  const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::steady_clock::now() - begin; };
+  std::vector<double> slept;  // milliseconds
+  const auto sleep = [&](std::chrono::nanoseconds time) {
+    slept.push_back(std::chrono::duration<double, std::milli>(time).count());
+    return time + milliseconds(slept.size() == 1 ? 10 : 0);  // the first part takes longer
+  };
+  StepDelays delays(options, 0, StepProfile(graph, layout, plan_buckets(layout, 300)), sleep);
+  delays.begin(1);
+  delays.before_use(1);  // the first layer's values are used at once
+  EXPECT_TRUE(slept.empty());
+  delays.before_use(0);
+  delays.before_push(0);
+  delays.before_push(1);
+  // The first layer has three quarters of the work: 30 of 40 ms forward and 60 of 80 ms backward.
+  ASSERT_EQ(slept.size(), 3U);
+  EXPECT_NEAR(slept[0], 30.0, 1e-3);
+  EXPECT_NEAR(slept[1], 60.0 - 30.0 - 10.0, 1e-3);
+  EXPECT_NEAR(slept[2], 60.0, 1e-3);
+}
+
+TEST(StepDelays, WithoutAProfileComeBeforeTheFirstValuesAreUsed) {
+  ServiceTimeOptions options;
+  options.pauses.push_back({.worker = 0, .at_seconds = 0.0, .for_seconds = 0.12});
+  std::vector<std::chrono::nanoseconds> slept;
+  StepDelays delays(options, 0, std::nullopt, [&](std::chrono::nanoseconds time) {
+    slept.push_back(time);
+    return time;
+  });
   delays.begin(1);
   delays.before_use(1);
-  EXPECT_LT(elapsed(), milliseconds(30)) << "the first layer's values are used at once";
   delays.before_use(0);
-  EXPECT_GE(elapsed(), milliseconds(30));
   delays.before_push(0);
-  EXPECT_GE(elapsed(), milliseconds(60));
-  delays.before_push(1);
-  EXPECT_GE(elapsed(), milliseconds(120));
+  EXPECT_EQ(slept, std::vector<std::chrono::nanoseconds>{milliseconds(120)});
 }
 
 TEST(ServiceTime, RefusesOtherText) {
-  for (const char* text :
-       {"", "20", "constant", "constant:", "constant:x", "constant:-1", "constant:1e9", "uniform:3",
-        "exponential:nan", "constant:1:2", "bursts:1:0", "file:"}) {
+  for (const char* text : {"", "20", "constant", "constant:", "constant:x", "constant:-1",
+                           "constant:1e9", "uniform:3", "exponential:nan", "constant:1:2",
+                           "constant:5:", "lognormal:5:", "bursts:5:", "bursts:1:0", "file:"}) {
     EXPECT_THROW(parse_service_time(text, "--service-time"), UsageError) << text;
   }
 }

@@ -30,6 +30,15 @@ TEST(StepProfile, UsesBucketsInForwardAndCompletesThemInBackwardOrder) {
   EXPECT_DOUBLE_EQ(profile.completion(1), 1.0);
 }
 
+TEST(StepProfile, CompletesGradientsInTheLastMicroBatch) {
+  const Graph graph = two_layers();
+  const ArenaLayout layout = graph.parameter_layout();
+  const StepProfile profile(graph, layout, plan_buckets(layout, 300), 4);
+  EXPECT_DOUBLE_EQ(profile.use(0), 0.75 / 3.0 / 4.0);
+  EXPECT_DOUBLE_EQ(profile.completion(0), 1.0 - 0.75 * 2.0 / 3.0 / 4.0);
+  EXPECT_DOUBLE_EQ(profile.completion(1), 1.0);
+}
+
 TEST(StepProfile, CompletesClippedGradientsAtItsEnd) {
   const Graph graph = two_layers();
   const ArenaLayout layout = graph.parameter_layout();
