@@ -25,8 +25,9 @@ struct ShortRun {
   double beginning = 0.0;  // mean loss of the first kAveragedUpdates
   double end = 0.0;        // mean loss of the last kAveragedUpdates
 
-  // Returns whether the loss fell, to less than the loss of guessing. A network that diverges may
-  // return to the loss of guessing, which is far below the losses of its divergence.
+  // Returns whether the loss fell, to at least a tenth less than the loss of guessing. A network
+  // that diverges may return to the loss of guessing, which is far below the losses of its
+  // divergence.
   bool is_stable(double loss_of_chance) const noexcept;
 };
 

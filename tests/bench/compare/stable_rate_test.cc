@@ -19,14 +19,15 @@ std::vector<double> losses_of(double beginning, double end) {
 
 TEST(ShortRun, IsStableIfTheLossFalls) {
   EXPECT_TRUE(short_run_of(losses_of(1.5, 0.4)).is_stable(kGuessing));
-  EXPECT_TRUE(short_run_of(losses_of(7.9, 2.2)).is_stable(kGuessing)) << "it recovered";
+  EXPECT_TRUE(short_run_of(losses_of(7.9, 2.0)).is_stable(kGuessing)) << "it recovered";
   EXPECT_FALSE(short_run_of(losses_of(2.1, 2.15)).is_stable(kGuessing));
 }
 
 // With `mlp` on MNIST at a rate of 3.2, the loss rises from 3.1 to 3,700 and ends at 2.33.
 TEST(ShortRun, IsNotStableIfTheLossFellToThatOfGuessing) {
   EXPECT_FALSE(short_run_of(losses_of(327.0, 2.33)).is_stable(kGuessing));
-  EXPECT_FALSE(short_run_of(losses_of(327.0, 2.29)).is_stable(kGuessing)) << "within the noise";
+  EXPECT_FALSE(short_run_of(losses_of(7.9, 2.2)).is_stable(kGuessing))
+      << "it learns next to nothing";
 }
 
 TEST(ShortRun, IsNotStableIfTrainingDiverged) {
