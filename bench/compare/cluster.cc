@@ -84,7 +84,12 @@ ClusterFlags own_flags(const std::string& word, int workers, double step_millise
   ClusterFlags flags = flags_of(kNamedClusters.front(), workers, step_milliseconds);
   const std::size_t brace = word.find('{');
   const std::string inside = word.substr(brace + 1, word.size() - brace - 2);
-  for (const auto& [flag, value] : split_flags(inside, word)) {
+  const std::vector<std::pair<std::string, std::string>> given = split_flags(inside, word);
+  const auto has_step = [](const auto& one) {
+    return one.first == "costs" && has_step_cost(one.second);
+  };
+  if (std::ranges::any_of(given, has_step)) flags.service_time.clear();
+  for (const auto& [flag, value] : given) {
     if (flag == "service-time") flags.service_time = value;
     if (flag == "slow-worker") flags.slow.push_back(slow_worker(value, workers));
     if (flag == "slow") flags.slow.push_back(value);

@@ -48,6 +48,15 @@ TEST(Clusters, OfOnesOwnTakeFlagsInBraces) {
   EXPECT_EQ(mine.faults.service_time.mean_milliseconds, 5.0);
 }
 
+TEST(Clusters, OfOnesOwnHaveNoOtherStepTimeThanTheirCosts) {
+  const Cluster mine = parse_clusters({"mine{costs=step=5ms}"}, 4, 1.0).front();
+  EXPECT_DOUBLE_EQ(mine.faults.compute_seconds, 5e-3);
+  EXPECT_EQ(mine.faults.service_time.mean_milliseconds, 0.0);
+  const Cluster both =
+      parse_clusters({"b{service-time=constant:2,costs=step=5ms}"}, 4, 1.0).front();
+  EXPECT_DOUBLE_EQ(both.faults.service_time.mean_milliseconds, 2.0) << "it was given";
+}
+
 TEST(Clusters, AddTheCostsOfAMachineToTheirTimes) {
   Cluster cluster;
   add_flags(cluster, {.service_time = "constant:1",
