@@ -6,12 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "bench/compare/map_file.h"
@@ -29,25 +30,29 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".tar.gz";
 
-// Copies the files of `from` whose names end with one of `extensions` to the folder `to`.
-void copy_files(const fs::path& from, const fs::path& to,
-                const std::vector<std::string_view>& extensions) {
+// The files of a comparison or of a map, besides those in its folders.
+constexpr std::array kFiles = {"comparison.json", "report.html", "runs.csv",
+                               "curves.csv",      "workers.csv", "staleness.csv",
+                               kMapFile,          "map.svg",     "map.csv"};
+
+// Copies the files of `from` whose names end with `extension` to the folder `to`.
+void copy_files(const fs::path& from, const fs::path& to, std::string_view extension) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string extension = entry.path().extension().string();
-    if (!entry.is_regular_file() || std::ranges::find(extensions, extension) == extensions.end()) {
-      continue;
-    }
+    if (!entry.is_regular_file() || entry.path().extension() != extension) continue;
     fs::copy_file(entry.path(), to / entry.path().filename());
   }
 }
 
 // Copies a comparison, with the rounds of its tuning, or a map with its clusters.
 void copy_comparison(const fs::path& from, const fs::path& to) {
-  copy_files(from, to, {".json", ".html", ".csv", ".svg"});
-  copy_files(from / "plots", to / "plots", {".svg"});
-  copy_files(from / "runs", to / "runs", {".jsonl"});
+  fs::create_directories(to);
+  for (const char* name : kFiles) {
+    if (fs::is_regular_file(from / name)) fs::copy_file(from / name, to / name);
+  }
+  copy_files(from / "plots", to / "plots", ".svg");
+  copy_files(from / "runs", to / "runs", ".jsonl");
   for (int round = 1; fs::exists(round_folder(from, round)); ++round) {
     copy_comparison(round_folder(from, round), round_folder(to, round));
   }
@@ -76,6 +81,23 @@ std::string readme_of(const fs::path& dir, const std::string& name) {
              shell_word(name));
 }
 
+// Waits for the process and returns its status. Kills it and throws FileError after 10 minutes.
+int wait_for(pid_t process) {
+  constexpr std::chrono::minutes kLongest{10};
+  constexpr std::chrono::milliseconds kPoll{10};
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  int status = 0;
+  while (::waitpid(process, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() >= end) {
+      ::kill(process, SIGKILL);
+      ::waitpid(process, &status, 0);
+      throw FileError(fmt::format("tar did not end within {} minutes", kLongest.count()));
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return status;
+}
+
 // Runs tar. errors: a file for its messages.
 void run_tar(std::vector<std::string> words, const fs::path& errors) {
   std::vector<char*> arguments;
@@ -93,10 +115,7 @@ void run_tar(std::vector<std::string> words, const fs::path& errors) {
     throw FileError(fmt::format("the program {} cannot be started ({}); install it, or set PATH",
                                 words.front(), std::generic_category().message(error)));
   }
-  int status = 0;
-  while (::waitpid(tar, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status == 0) return;
+  if (wait_for(tar) == 0) return;
   const std::string message = text_of_file(errors);
   throw FileError(message.empty() ? "tar failed" : message.substr(0, message.find('\n')));
 }

@@ -23,6 +23,15 @@
 
 namespace syncopate::bench {
 
+namespace {
+
+// Returns DIR for DIR/, because messages add names and colons to the folder.
+std::filesystem::path without_slash(const std::filesystem::path& dir) {
+  return dir.has_filename() ? dir : dir.parent_path();
+}
+
+}  // namespace
+
 Command declare_compare(FlagSet& flags, const Environment& environment) {
   const auto words = std::make_shared<CompareFlags>(flags);
   const auto record = std::make_shared<std::filesystem::path>();
@@ -37,7 +46,9 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
       return replay(*record, words->options(environment), std::cout);
     }
     StopSignal signals;  // is created before any other thread
-    compare(words->options(environment), command_line(), signals, std::cout);
+    CompareOptions options = words->options(environment);
+    options.report = without_slash(options.report);
+    compare(options, command_line(), signals, std::cout);
   };
 }
 
@@ -50,6 +61,24 @@ struct ReportOptions {
   std::filesystem::path archive;
   std::filesystem::path against;
 };
+
+// Throws UsageError for flags of which one would be ignored.
+void require_consistent(const ReportOptions& options) {
+  if (!options.against.empty()) {
+    const char* other = options.verifies           ? "--verify"
+                        : !options.archive.empty() ? "--archive"
+                        : options.explains         ? "--explain"
+                                                   : nullptr;
+    if (other != nullptr) {
+      throw UsageError(fmt::format(
+          "--against: prints only the speeds of two comparisons; leave --against or {} out",
+          other));
+    }
+  }
+  if (options.verifies && options.explains && options.archive.empty()) {
+    throw UsageError("--explain: --verify prints no report; leave --explain or --verify out");
+  }
+}
 
 // Reads a comparison on one cluster.
 Comparison read_one(const std::filesystem::path& dir) {
@@ -89,19 +118,22 @@ Command declare_report(FlagSet& flags, const Environment& environment) {
   flags.add("--archive", &options->archive,
             "pack the comparison into a new file, which contains comparison.json, the runs, the "
             "pages, plots and tables, and a README.txt with the command and the hashes of data set "
-            "and network. Requires the program `tar`",
+            "and network. Makes the report again before that. Requires the program `tar`",
             {.value = "FILE.tar.gz"});
   flags.add("--against", &options->against,
-            "do not write the report; instead print the speeds of DIR divided by those of another "
-            "comparison, for each variant that both have. Used to check simulated runs against "
+            "do not write the report; instead print samples/s and times to the target of DIR, "
+            "divided by those of OTHER, for each variant that both have. Used to check simulated "
+            "runs against "
             "real ones. The target of DIR is used for both",
             {.value = "OTHER"});
   flags.add("DIR", &options->verify.dir, "folder that `syncopate-bench compare --report` wrote",
             {.required = true});
   return [options, environment] {
+    require_consistent(*options);
+    options->verify.dir = without_slash(options->verify.dir);
     const std::filesystem::path& dir = options->verify.dir;
     if (!options->against.empty()) {
-      return print_against(std::cout, read_one(dir), read_one(options->against));
+      return print_against(std::cout, read_one(dir), read_one(without_slash(options->against)));
     }
     if (!options->archive.empty()) require_new_archive(options->archive);
     if (options->verifies) {

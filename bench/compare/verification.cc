@@ -105,7 +105,8 @@ const RunSpec& first_run(const ComparisonPart& part, const std::string& label,
   return *first;
 }
 
-// Returns one run of each variant, on each cluster.
+// Returns one run of each variant, on each cluster. Throws std::runtime_error if a variant has no
+// file of a run.
 std::vector<RepeatedRun> runs_to_repeat(const fs::path& dir,
                                         const std::vector<ComparisonPart>& parts) {
   std::vector<RepeatedRun> repeated;
@@ -116,11 +117,16 @@ std::vector<RepeatedRun> runs_to_repeat(const fs::path& dir,
     for (const Variant& variant : part.options.variants) {
       const RunSpec& run = first_run(part, variant.label, file_of);
       const fs::path recorded = file_of(run);
+      if (!fs::exists(recorded)) {
+        throw std::runtime_error(fmt::format(
+            "{}: {} has no result to verify; the command of the comparison trains its runs",
+            dir.string(), variant.label));
+      }
       repeated.push_back({.part = &part,
                           .run = &run,
                           .recorded = recorded,
                           .not_comparable = weights_in(recorded).empty()
-                                                ? "no run has a result"
+                                                ? "its runs failed"
                                                 : why_not_comparable(run, part.options.clock)});
     }
   }
@@ -164,17 +170,17 @@ void compare_results(const std::vector<RepeatedRun>& repeated, const Comparison&
                      std::ostream& out) {
   std::string first;
   int differing = 0;
-  int equal = 0;
+  int compared = 0;
   for (const RepeatedRun& one : repeated) {
     if (!one.not_comparable.empty()) {
       out << fmt::format("{}: not comparable ({})\n", one.name(), one.not_comparable);
       continue;
     }
+    ++compared;
     const std::string difference = difference_of_repeated(
         one.recorded, one.part->files->result(*one.run), one.part->options.clock);
     if (difference.empty()) {
       out << fmt::format("{}: equal (weights {})\n", one.name(), weights_in(one.recorded));
-      ++equal;
       continue;
     }
     out << fmt::format("{}: differs ({})\n", one.name(), difference);
@@ -185,14 +191,13 @@ void compare_results(const std::vector<RepeatedRun>& repeated, const Comparison&
   out.flush();
   if (differing > 0) {
     throw std::runtime_error(fmt::format("{} of {} could not be reproduced: {}", differing,
-                                         count_text(static_cast<int>(repeated.size()), "variant"),
-                                         first));
+                                         count_text(compared, "variant"), first));
   }
-  out << fmt::format(
-      "The data set, the network and the flags are those of the comparison, and {} of {} trained "
-      "again with equal {}.\n",
-      equal, count_text(static_cast<int>(repeated.size()), "variant"),
-      recorded.has_virtual_clock ? "weights and times" : "weights");
+  out << "The data set, the network and the flags are those of the comparison, and "
+      << (compared == 0
+              ? std::string("nothing could be compared.\n")
+              : fmt::format("{} trained again with equal {}.\n", count_text(compared, "variant"),
+                            recorded.has_virtual_clock ? "weights and times" : "weights"));
 }
 
 }  // namespace

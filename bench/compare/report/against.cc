@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -30,6 +31,27 @@ void require_same(const char* what, const std::string& ours, const std::string& 
                   what, or_unknown(ours), or_unknown(theirs)));
 }
 
+// Returns the budget without the name of the data set, which names a folder.
+std::string budget_of(const Comparison& comparison) {
+  const std::string of_data = " of " + comparison.data;
+  const std::string& budget = comparison.budget;
+  return budget.ends_with(of_data) ? budget.substr(0, budget.size() - of_data.size()) : budget;
+}
+
+// Throws UsageError if the speeds of two variants of one name measure different work.
+void require_same_variant(const ComparedVariant& ours, const ComparedVariant& theirs) {
+  const auto require = [&](const char* what, std::int64_t our_value, std::int64_t their_value) {
+    if (our_value == their_value) return;
+    throw UsageError(
+        fmt::format("--against: the {} of {} differ: {} and {}; give a comparison with the same",
+                    what, ours.label, our_value, their_value));
+  };
+  require("workers", ours.workers, theirs.workers);
+  require("servers", ours.servers, theirs.servers);
+  const bool are_known = ours.batch_size > 0 && theirs.batch_size > 0;
+  if (are_known) require("samples per step", ours.batch_size, theirs.batch_size);
+}
+
 void require_comparable(const Comparison& ours, const Comparison& theirs) {
   require_same("networks", ours.model, theirs.model);
   // The same data may be in another folder.
@@ -39,6 +61,7 @@ void require_comparable(const Comparison& ours, const Comparison& theirs) {
     require_same("data sets", fmt::format("{} ({})", ours.data, ours.data_hash),
                  fmt::format("{} ({})", theirs.data, theirs.data_hash));
   }
+  require_same("budgets", budget_of(ours), budget_of(theirs));
   if (ours.derived_target || theirs.derived_target) return;
   require_same("targets", target_text(ours), target_text(theirs));
 }
@@ -75,9 +98,12 @@ class Against {
     table_.heads = {{"this / other"}, {"samples/s"}, {target_}};
     const Rows our_rows = summarise(ours);
     const Rows their_rows = summarise(theirs);
-    for (const VariantSummary& row : our_rows) {
-      const auto other = std::ranges::find(their_rows, row.name, &VariantSummary::name);
-      if (other != their_rows.end()) add(row, *other);
+    for (std::size_t i = 0; i < our_rows.size(); ++i) {
+      const auto other = std::ranges::find(their_rows, our_rows[i].name, &VariantSummary::name);
+      if (other == their_rows.end()) continue;
+      const auto j = static_cast<std::size_t>(other - their_rows.begin());
+      require_same_variant(ours.variants[i], theirs.variants[j]);
+      add(our_rows[i], *other);
     }
     if (table_.rows.empty()) {
       throw UsageError(

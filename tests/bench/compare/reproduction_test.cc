@@ -75,8 +75,8 @@ TEST_F(Reproduction, FindsEqualWeightsAndChangesNoFile) {
   const ProgramResult result = successful(verify());
   EXPECT_TRUE(contains(result.out, "mirrored: equal (weights "));
   EXPECT_TRUE(contains(result.out, "parameter-server:async: equal (weights "));
-  EXPECT_TRUE(contains(last_line(result.out),
-                       "2 of 2 variants trained again with equal weights and times."));
+  EXPECT_TRUE(
+      contains(last_line(result.out), "2 variants trained again with equal weights and times."));
   EXPECT_EQ(read_text(dir_ / "comparison.json"), before);
   EXPECT_EQ(names_in(dir_), files);
 }
@@ -174,7 +174,8 @@ TEST_F(Reproduction, DoesNotCompareAsynchronousRunsOfTheRealClock) {
   EXPECT_TRUE(contains(result.out, "mirrored: equal"));
   EXPECT_TRUE(
       contains(result.out, "parameter-server:async: not comparable (asynchronous, real clock)"));
-  EXPECT_TRUE(contains(last_line(result.out), "1 of 2 variants trained again with equal weights."));
+  EXPECT_TRUE(contains(last_line(result.out),
+                       "comparison, and 1 variant trained again with equal weights."));
 }
 
 TEST_F(Reproduction, RefusesAFolderWithoutTheCommand) {
@@ -184,9 +185,35 @@ TEST_F(Reproduction, RefusesAFolderWithoutTheCommand) {
   expect_difference({"expected \"command\" to be a command of syncopate-bench compare"});
 }
 
+TEST_F(Reproduction, FailsIfAVariantHasNoRun) {
+  compare_virtually(kTwo);
+  fs::remove(dir_ / "runs" / "mirrored-seed1.jsonl");
+  expect_difference({": mirrored has no result to verify"});
+}
+
+TEST_F(Reproduction, SaysIfNothingCouldBeCompared) {
+  successful(run(as_words("--data", "csv:" + data_.string(),
+                          "--workers 2 --strategies parameter-server:async")));
+  EXPECT_TRUE(contains(last_line(successful(verify()).out), ", and nothing could be compared."));
+}
+
+TEST_F(Reproduction, RefusesFlagsOfWhichOneWouldBeIgnored) {
+  const std::string archive = (scratch_ / "a.tar.gz").string();
+  expect_failure_in_one_line(report({"--against", dir_.string(), "--verify"}), 2,
+                             {"leave --against or --verify out"});
+  expect_failure_in_one_line(report({"--against", dir_.string(), "--archive", archive}), 2,
+                             {"leave --against or --archive out"});
+  expect_failure_in_one_line(report({"--against", dir_.string(), "--explain"}), 2,
+                             {"leave --against or --explain out"});
+  expect_failure_in_one_line(report({"--verify", "--explain"}), 2,
+                             {"leave --explain or --verify out"});
+}
+
 TEST_F(Reproduction, ArchivesWhatVerifiesTheComparison) {
   compare_virtually(kTwo);
-  write_text(dir_ / "notes.txt", "not part of the comparison");
+  for (const char* name : {"notes.txt", "mine.json", "mine.csv"}) {
+    write_text(dir_ / name, "not part of the comparison");
+  }
   const fs::path file = scratch_ / "paper.tar.gz";
   const ProgramResult result = successful(report({"--archive", file.string()}));
   EXPECT_EQ(last_line(result.out), "Archive: " + file.string());

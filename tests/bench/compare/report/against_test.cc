@@ -10,6 +10,7 @@
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 #include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
@@ -85,6 +86,8 @@ TEST(Against, RefusesOtherNetworksDataTargetsAndVariants) {
   hashed.data_hash = "1234";
   other = hashed;
   other.data = "mnist:/another/folder";
+  hashed.budget = "2 epochs of digits";
+  other.budget = "2 epochs of mnist:/another/folder";
   EXPECT_TRUE(contains(printed(hashed, other), "Largest error: 0 %"));
   other.data_hash = "5678";
   EXPECT_THROW(printed(hashed, other), UsageError);
@@ -92,6 +95,23 @@ TEST(Against, RefusesOtherNetworksDataTargetsAndVariants) {
   other.target_accuracy = 0.9;
   EXPECT_TRUE(contains(refusal(other), "targets", "95 % and 90 %"));
   EXPECT_TRUE(contains(refusal(made_up(1.0, {"b"})), "no variant in common"));
+  other = ours;
+  other.budget = "10 updates";
+  EXPECT_TRUE(contains(refusal(other), "budgets", "10 updates"));
+  other = ours;
+  other.variants[0].workers = 4;
+  EXPECT_TRUE(contains(refusal(other), "the workers of a differ: 2 and 4"));
+  other = ours;
+  other.variants[0].servers = 1;
+  EXPECT_TRUE(contains(refusal(other), "the servers of a differ: 0 and 1"));
+  Comparison with_batch = ours;
+  with_batch.variants[0].batch_size = 32;
+  EXPECT_TRUE(contains(printed(with_batch, ours), "Largest error: 0 %")) << "one is unknown";
+  other = with_batch;
+  other.variants[0].batch_size = 64;
+  EXPECT_EQ(
+      message_if_thrown<UsageError>([&] { printed(with_batch, other); }),
+      "--against: the samples per step of a differ: 32 and 64; give a comparison with the same");
 }
 
 }  // namespace
