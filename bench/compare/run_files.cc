@@ -90,6 +90,9 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"momentum", momentum_of(run.train.strategy.optimizer)},
                      {"batch_size", run.train.strategy.batch_size_per_replica},
                      {"threads_per_worker", run.train.strategy.lanes}};
+  if (const int backups = run.variant.backup_workers; backups > 0) {
+    head["variant"]["backup_workers"] = backups;
+  }
   if (run.stable_rate) head["variant"]["stable_rate"] = *run.stable_rate;
   if (!run.tuning_of.empty()) head["variant"]["tuning_of"] = run.tuning_of;
   if (run.variant.tuned != Tuned::kNo) {

@@ -1,6 +1,6 @@
-// Finds the largest learning rate that one worker stands, before a comparison with untuned rates.
-// The report makes no claim about an asynchronous variant that exceeds this rate (report/summary.h,
-// VariantSummary::better_rate).
+// Finds the largest learning rate that one worker tolerates, before a comparison with untuned
+// rates. The report makes no claim about an asynchronous variant that exceeds this rate
+// (report/summary.h, VariantSummary::better_rate).
 #pragma once
 
 #include <functional>

@@ -78,6 +78,7 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");
   variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
   variant.servers = object.value("servers", 0);
+  variant.backup_workers = object.value("backup_workers", 0);
   variant.optimizer = string_field(object, "optimizer");
   variant.momentum = object.value("momentum", 0.0);
   variant.batch_size = object.value("batch_size", std::int64_t{0});
@@ -174,7 +175,10 @@ Comparison read_comparison(const fs::path& dir) {
   }
   try {
     Comparison comparison = comparison_of(dir, json::parse(in));
-    for (int round = 1; fs::exists(round_folder(dir, round) / "comparison.json"); ++round) {
+    const bool is_tuned = std::ranges::any_of(
+        comparison.variants, [](const auto& one) { return one.learning_rate_rule == "tuned"; });
+    for (int round = 1; is_tuned && fs::exists(round_folder(dir, round) / "comparison.json");
+         ++round) {
       comparison.tuning.push_back(read_comparison(round_folder(dir, round)));
     }
     return comparison;

@@ -38,6 +38,7 @@ struct ComparedVariant {
   std::optional<double> learning_rate_factor{};  // runs train with learning_rate times this factor
   std::optional<int> threads_per_worker{};
   int servers = 0;
+  int backup_workers = 0;       // number of gradients that an update does not wait for
   std::string optimizer{};      // the name of the optimizer
   double momentum = 0.0;        // 0 with an optimizer without momentum
   std::int64_t batch_size = 0;  // samples of a worker's step; 0 if unknown
@@ -116,7 +117,8 @@ struct Comparison {
 };
 
 // Reads DIR/comparison.json and the files of runs that it names, relative to DIR or to DIR/runs. A
-// run without a file is pending. Throws FileError naming the file.
+// run without a file is pending. Reads DIR/tuning if variants are tuned. Throws FileError naming
+// the file.
 //   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
 //   "trouble":FAULTS,
 //    "data_hash":HASH, "network_hash":HASH,
@@ -126,8 +128,8 @@ struct Comparison {
 //    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
-//                 "threads_per_worker":N, "servers":N, "optimizer":NAME, "stable_rate":R,
-//                 "runs":["FILE", ...]}, ...]}
+//                 "threads_per_worker":N, "servers":N, "backup_workers":N, "optimizer":NAME,
+//                 "stable_rate":R, "runs":["FILE", ...]}, ...]}
 // Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are
 // required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that
 // the target is derived from the runs; it is unknown until a run of the baseline has ended.

@@ -64,7 +64,7 @@ class FactFinder {
   }
   std::string of_rows(int count) const { return fmt::format("{} of {}", count, judged_.size()); }
 
-  // "async: 0.01 is too large for stale gradients; 0.0025 would do"
+  // "async: 0.01 is too large for stale gradients; try 0.0025"
   void warn_of_large_rates() {
     const std::vector<std::size_t> left_out = left_out_rows(outcome_);
     if (left_out.empty()) return;
@@ -72,7 +72,7 @@ class FactFinder {
     const double rate =
         variant.learning_rate.value_or(0.0) * variant.learning_rate_factor.value_or(1.0);
     const std::size_t others = left_out.size() - 1;
-    warn("rate", fmt::format("{}: {} is too large for stale gradients; {} would do{}",
+    warn("rate", fmt::format("{}: {} is too large for stale gradients; try {}{}",
                              short_name(rows_[left_out.front()]), exact_text(rate),
                              rate_text(*rows_[left_out.front()].better_rate),
                              others == 0 ? "" : fmt::format(" ({} more: see the table)", others)));
@@ -128,9 +128,9 @@ class FactFinder {
   void warn_of_machine() {
     if (const auto use = cpu_use(comparison_); use && use->is_shared) warn("CPUs", use->words);
     if (comparison_.has_virtual_clock) return;
-    if (comparison_.machines.size() > 1) {
-      warn("machines", fmt::format("runs of {} machines or versions; their times are not compared",
-                                   comparison_.machines.size()));
+    if (const int machines = count_machines(comparison_); machines > 1) {
+      warn("machines",
+           fmt::format("runs of {} machines or versions; their times are not compared", machines));
     }
     warn_of_uneven_seed();
     warn_of_unsteady_row();

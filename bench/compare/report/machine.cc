@@ -113,6 +113,16 @@ std::string describe(const Machine& machine) {
                      gpu_words(machine.gpus), program, machine.date);
 }
 
+int count_machines(const Comparison& comparison) {
+  std::vector<Machine> distinct;
+  for (Machine machine : comparison.machines) {
+    machine.commit.clear();
+    machine.date.clear();
+    if (std::ranges::find(distinct, machine) == distinct.end()) distinct.push_back(machine);
+  }
+  return static_cast<int>(distinct.size());
+}
+
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;

@@ -20,6 +20,8 @@ struct Machine {
   std::string instruction_set{};
   std::string onednn{};
   std::string date;  // start of the comparison, local time: "2026-11-23 14:05"
+
+  bool operator==(const Machine&) const = default;
 };
 
 // Returns a description of this machine, with the current time as its date.
@@ -35,6 +37,11 @@ std::string processor_name();
 std::string describe(const Machine& machine);
 
 struct Comparison;
+
+// Returns the number of machines of the comparison. Machines that differ only in the commit and the
+// date count once: their times may be compared.
+int count_machines(const Comparison& comparison);
+
 // How the variant with the most threads used the CPUs, such as "4 workers of 1 thread shared 2
 // CPUs". Returned by cpu_use(), which returns nullopt if the machines or the number of threads are
 // unknown, or if the clock is virtual.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "bench/compare/report/machine.h"
 #include "bench/compare/report/statistics.h"
 #include "bench/plots/text.h"
 
@@ -101,7 +102,7 @@ Kind kind_of(const ComparedVariant& variant) {
 // Returns the part of the gradients that backup workers computed for updates which had enough of
 // them. A worker's count lacks the steps before it was killed, so such runs do not count.
 std::optional<double> dropped_gradients(const ComparedVariant& variant) {
-  if (variant.label.find("+backup") == std::string::npos) return std::nullopt;
+  if (variant.backup_workers == 0) return std::nullopt;
   std::int64_t computed = 0;  // samples, as all workers of a variant have equal batches
   std::int64_t used = 0;
   for (const RunResult* const run : variant.results()) {
@@ -250,7 +251,7 @@ Rows summarise(const Comparison& comparison) {
   Rows rows;
   for (const ComparedVariant& variant : comparison.variants) {
     VariantSummary row = summary_of(variant, comparison);
-    row.has_comparable_times = comparison.has_virtual_clock || comparison.machines.size() < 2;
+    row.has_comparable_times = comparison.has_virtual_clock || count_machines(comparison) < 2;
     const auto equal =
         std::ranges::find_if(rows, [&](const auto& other) { return are_equal(other, row); });
     if (equal != rows.end()) row.same_as = static_cast<std::size_t>(equal - rows.begin());

@@ -87,7 +87,7 @@ struct VariantSummary {
   bool is_still_learning = false;
   // If the learning rate is too large for the staleness of the gradients: a rate that is not. No
   // claim is made about such a row, because another rate would give another result. The rate is too
-  // large if rate * (1 + staleness) / (1 - momentum) exceeds what one worker stands
+  // large if rate * (1 + staleness) / (1 - momentum) exceeds what one worker tolerates
   // (ComparedVariant::stable_rate). Source: the gradients of (1 + staleness) updates are computed
   // at almost the same values, as if their rates were added up (Mitliagkas et al. 2016).
   std::optional<double> better_rate;

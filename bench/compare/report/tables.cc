@@ -25,7 +25,7 @@ std::vector<std::string> notes_of(const Outcome& outcome, std::size_t index) {
   notes.insert(notes.end(), row.notes.begin(), row.notes.end());
   if (row.better_rate) {
     notes.push_back(
-        fmt::format("left out: its learning rate is too large for stale gradients; {} would do",
+        fmt::format("left out: its learning rate is too large for stale gradients; try {}",
                     rate_text(*row.better_rate)));
   }
   if (row.pending > 0) notes.push_back("not yet trained: " + count_text(row.pending, "run"));

@@ -1,4 +1,4 @@
-// Tests the search of the largest learning rate that one worker stands.
+// Tests the search of the largest learning rate that one worker tolerates.
 #include "bench/compare/stable_rate.h"
 
 #include <gtest/gtest.h>

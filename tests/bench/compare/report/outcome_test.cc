@@ -284,8 +284,8 @@ TEST(Outcome, MakesNoClaimAboutAVariantWithATooLargeRate) {
   for (const PairDifference& pair : outcome.claims.all()) EXPECT_NE(pair.b, 2U);
   std::ostringstream out;
   print_outcome(out, outcome);
-  EXPECT_TRUE(contains(out.str(), "async: 0.01 is too large for stale gradients; 0.0025 would do",
-                       "left out: its learning rate is too large for stale gradients; 0.0025 would",
+  EXPECT_TRUE(contains(out.str(), "async: 0.01 is too large for stale gradients; try 0.0025",
+                       "left out: its learning rate is too large for stale gradients; try 0.0025",
                        "Next: learning-rate=0.0025 in the braces of parameter-server:async, or"));
   EXPECT_LE(count_words(out.str()), 180U) << out.str();
 }

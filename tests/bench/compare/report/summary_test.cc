@@ -35,6 +35,18 @@ TEST(FinalAccuracy, IsTheMeanOfTheEvaluationsInTheLastTenth) {
   EXPECT_EQ(final_accuracy(*made_up_run(1, {0.3, 0.7}, 0.01).result, "test"), 0.7);
 }
 
+TEST(ComparableTimes, AreThoseOfOneMachineWithAnyCommit) {
+  Comparison comparison = made_up_comparison({made_up_variant("a", 2, {1.0}, {0.97})});
+  const Machine one{.host = "a", .cpus = 2, .version = "1", .commit = "x", .date = "today"};
+  Machine other = one;
+  other.commit = "y";
+  other.date = "tomorrow";
+  comparison.machines = {one, other};
+  EXPECT_TRUE(summarise(comparison).front().has_comparable_times);
+  comparison.machines.back().cpus = 4;
+  EXPECT_FALSE(summarise(comparison).front().has_comparable_times);
+}
+
 // Returns a row with runs that climb by this much from the fourth fifth to the last, with some
 // noise.
 VariantSummary climbing(double by, double noise) {
