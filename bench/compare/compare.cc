@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <ostream>
 #include <stdexcept>
 #include <vector>
@@ -99,13 +100,29 @@ class Comparer {
     }
     display_->note(describe_data(data_, options_.data));
     for (const std::string& note : weights_notes_) display_->note(note);
-    const std::optional<double> seconds = expected_seconds(options_, options_.seeds, data_);
-    display_->note(
-        fmt::format("comparing {}{}: {}, with {} each{}",
-                    count_text(static_cast<int>(options_.variants.size()), "variant"),
-                    is_map() ? " on " + count_text(static_cast<int>(parts_.size()), "cluster") : "",
-                    count_text(num_runs(), "run"), count_text(options_.seeds, "seed"),
-                    seconds ? ", " + minutes_words(*seconds) : ""));
+    const std::vector<int> missing = missing_of_each();
+    const std::optional<double> seconds = expected_seconds(options_, missing, data_);
+    const int num_missing = std::reduce(missing.begin(), missing.end());
+    display_->note(fmt::format(
+        "comparing {}{}: {}, with {} each{}{}",
+        count_text(static_cast<int>(options_.variants.size()), "variant"),
+        is_map() ? " on " + count_text(static_cast<int>(parts_.size()), "cluster") : "",
+        count_text(num_runs(), "run"), count_text(options_.seeds, "seed"),
+        seconds ? ", " + minutes_words(*seconds) : "",
+        seconds && num_missing < num_runs() ? " for " + count_text(num_missing, "missing run")
+                                            : ""));
+  }
+
+  // Returns the number of missing runs of each variant of a comparison on one cluster.
+  std::vector<int> missing_of_each() const {
+    const ComparisonPart& part = parts_.front();
+    std::vector<int> missing;
+    for (const Variant& variant : options_.variants) {
+      missing.push_back(static_cast<int>(std::ranges::count_if(part.runs, [&](const RunSpec& run) {
+        return run.variant.label == variant.label && !part.files->is_done(run);
+      })));
+    }
+    return missing;
   }
 
   // Finds the runs that the folder does not have.

@@ -93,10 +93,17 @@ Json comparison_of(const Json& head) {
   return comparison;
 }
 
+bool is_tuned(const Head& head) {
+  return value_at(value_at(head.line, "variant"), "learning_rate_rule") == "tuned";
+}
+
 // Returns how the comparison in the folder differs from the planned one, which may
 // have more runs.
 std::string difference_in(const fs::path& dir, const std::vector<Head>& heads,
                           const std::vector<Head>& planned) {
+  if (fs::exists(dir / kTuningFolder) && std::ranges::none_of(planned, is_tuned)) {
+    return "its variants are tuned, and this command has no --tune";
+  }
   const Json wanted = comparison_of(planned.front().line);
   const Json found = comparison_in(dir);
   std::string difference;
@@ -142,14 +149,26 @@ bool has_comparison(const fs::path& dir, const std::vector<Head>& planned) {
 // Whether the folder has exactly the planned comparisons, and runs are missing or failed.
 bool is_interrupted(const fs::path& dir, const std::vector<PlannedFolder>& planned) {
   bool has_gap = false;
+  bool is_after_round = false;
   for (const PlannedFolder& folder : planned) {
+    const fs::path in = dir / folder.name;
+    if (is_after_round && !fs::exists(in / "comparison.json")) return true;
+    is_after_round = folder.is_round;
     const std::vector<Head> heads = parsed(folder.runs);
-    if (!has_comparison(dir / folder.name, heads)) return false;
+    if (!has_comparison(in, heads)) return false;
     has_gap = has_gap || !std::ranges::all_of(heads, [&](const Head& head) {
-                return is_run_done(dir / folder.name / "runs" / head.file);
+                const fs::path file = in / "runs" / head.file;
+                return folder.is_round ? fs::exists(file) : is_run_done(file);
               });
   }
   return has_gap;
+}
+
+// Whether a run is missing, has failed or was disturbed by other processes.
+bool is_trained_again(const fs::path& file) {
+  if (!fs::exists(file)) return true;
+  const auto run = read_run(file);
+  return !run || run->failure || run->is_disturbed();
 }
 
 Json without_date(Json machine) {
@@ -330,9 +349,10 @@ void write_comparison_file(const fs::path& dir, const std::vector<RunHead>& plan
   Json machines = goes_on ? value_at(comparison_in(dir), "machines") : Json();
   if (!machines.is_array()) machines = Json::array();
   const Json here = machine_json(facts.machine);
-  if (machines.empty() || without_date(machines.back()) != without_date(here)) {
-    machines.push_back(here);
-  }
+  const bool trains = std::ranges::any_of(
+      planned, [&](const RunHead& head) { return is_trained_again(dir / "runs" / head.file); });
+  const bool is_last = !machines.empty() && without_date(machines.back()) == without_date(here);
+  if (machines.empty() || (trains && !is_last)) machines.push_back(here);
   Json comparison = {{"command", facts.command}, {"machines", machines}};
   comparison.update(comparison_of_heads(parsed(planned)));
   write_json(dir, comparison);

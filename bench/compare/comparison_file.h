@@ -45,6 +45,9 @@ void require_planned(const std::filesystem::path& dir, const std::vector<RunHead
 struct PlannedFolder {
   std::string name;  // in a map: the cluster, which names a folder; otherwise ""
   std::vector<RunHead> runs;
+  // Whether this is a round of --tune. Its failed runs are results, so they are not repeated. A
+  // folder after a round may be missing, because it is made when the round has ended.
+  bool is_round = false;
 };
 
 // Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new, or in which runs of the
@@ -68,7 +71,8 @@ FolderLock lock_report(const std::filesystem::path& dir, const std::filesystem::
 // Returns whether the file has a run that ended without a failure. Throws what read_run() throws.
 bool is_run_done(const std::filesystem::path& file);
 
-// Writes DIR/comparison.json for the planned runs. Throws FileError.
+// Writes DIR/comparison.json for the planned runs. Names this machine if it will train runs. Throws
+// FileError.
 void write_comparison_file(const std::filesystem::path& dir, const std::vector<RunHead>& planned,
                            const ComparisonFacts& facts);
 

@@ -35,23 +35,24 @@ double expected_seconds(const CompareOptions& options, const Variant& variant,
   return kStartSeconds + compute + delays + evaluations;
 }
 
-std::optional<double> expected_seconds(const CompareOptions& options, int runs_each,
+std::optional<double> expected_seconds(const CompareOptions& options, const std::vector<int>& runs,
                                        const DataSplits& data) {
   const TrainOptions& train = options.shared.options;
   const bool is_on_cpu = train.strategy.devices.front().kind == DeviceKind::kCpu;
-  if (options.clock != Clock::kReal || !is_on_cpu) return std::nullopt;
+  const bool has_runs = std::ranges::any_of(runs, [](int count) { return count > 0; });
+  if (options.clock != Clock::kReal || !is_on_cpu || !has_runs) return std::nullopt;
   try {
     const Graph graph = network_for_data(options.model, options.data, data, train.network);
     const double step_seconds = calibrate_step(graph, *data.train, options.batch_size_per_replica,
                                                kFewestSteps, kMeasuredSeconds)
                                     .step_seconds;
     double seconds = 0.0;
-    for (const Variant& variant : options.variants) {
-      seconds += runs_each * expected_seconds(options, variant,
-                                              {.step_seconds = step_seconds,
-                                               .cpus = usable_cpu_count(),
-                                               .train_samples = data.train->size(),
-                                               .watched_samples = data.watched().size()});
+    for (std::size_t v = 0; v < options.variants.size(); ++v) {
+      seconds += runs.at(v) * expected_seconds(options, options.variants[v],
+                                               {.step_seconds = step_seconds,
+                                                .cpus = usable_cpu_count(),
+                                                .train_samples = data.train->size(),
+                                                .watched_samples = data.watched().size()});
     }
     return seconds;
   } catch (const Error&) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "bench/compare/compare_options.h"
 #include "worker/input/dataset.h"
@@ -23,9 +24,9 @@ double expected_seconds(const CompareOptions& options, const Variant& variant,
                         const RunConditions& conditions);
 
 // Measures a training step on one thread of this machine, and returns about how many seconds
-// `runs_each` runs of every variant take. Returns nullopt under the virtual clock, on devices other
-// than CPUs, and if the step cannot be measured.
-std::optional<double> expected_seconds(const CompareOptions& options, int runs_each,
+// this many runs of each variant take. runs: by variant. Returns nullopt without runs, under the
+// virtual clock, on devices other than CPUs, and if the step cannot be measured.
+std::optional<double> expected_seconds(const CompareOptions& options, const std::vector<int>& runs,
                                        const DataSplits& data);
 
 }  // namespace syncopate::bench

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/expected_time.h"
+#include "bench/compare/map_file.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
@@ -88,7 +90,8 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const Data
   if (options.tune.batch_size) space_.batch = batches();
 }
 
-// Returns the batches to search: of any of them, every variant has an update in an epoch.
+// Returns the batches to search: each is a whole number of samples, and every variant has an update
+// in an epoch.
 TuningRange Tuning::batches() const {
   const auto fits = [&](int exponent) {
     for (std::size_t v = 0; v < options_.variants.size(); ++v) {
@@ -99,6 +102,11 @@ TuningRange Tuning::batches() const {
     return true;
   };
   TuningRange range = kBatches;
+  for (const Variant& variant : options_.variants) {
+    const auto batch = static_cast<std::uint64_t>(worker_batch_of(options_, variant));
+    range.least = std::max(range.least, -std::countr_zero(batch));
+  }
+  range.first = std::max(range.first, range.least);
   while (range.most > 0 && !fits(range.most)) --range.most;
   range.last = std::min(range.last, range.most);
   return range;
@@ -119,7 +127,7 @@ Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const 
   if (options_.tune.batch_size) {
     const double batch =
         static_cast<double>(run.train.strategy.batch_size_per_replica) * std::exp2(point.batch);
-    at.worker_batch = std::max<std::int64_t>(1, std::llround(batch));
+    at.worker_batch = std::llround(batch);
     at.update_batch.reset();
   }
   return at;
@@ -136,7 +144,7 @@ std::optional<double> Tuning::target() const {
   for (const Result& result : results) {
     // Later results must not move the target of the earlier ones.
     if (result.run.seed != static_cast<std::uint64_t>(options_.tune.seed)) continue;
-    if (std::abs(result.point.rate) > space_.rate.last) continue;
+    if (!is_in_first_grid(space_, result.point)) continue;
     for (const CurvePoint& point : result.run.curve) best = std::fmax(best, point.accuracy);
   }
   return best > 0.0 ? std::optional(std::floor(1000.0 * kTargetShare * best) / 1000.0)
@@ -169,7 +177,10 @@ ComparisonPart Tuning::next_round() {
       if (options_.tune.batch_size) {
         flags += fmt::format(",batch-size-per-replica={}", *variant.worker_batch);
       }
-      variant.label = fmt::format("{}{{{}}}", variant.word, flags);
+      // Variants that differ only in their flags would otherwise have runs of the same name.
+      const bool is_word_unique =
+          std::ranges::count(options_.variants, variant.word, &Variant::word) == 1;
+      variant.label = fmt::format("{}{{{}}}", is_word_unique ? variant.word : variant.label, flags);
       const auto seed = static_cast<std::uint64_t>(options_.tune.seed + next.seed);
       RunSpec run = plan_run(options_, variant, seed, data_.train->size());
       run.train.split = options_.tune.split;
@@ -178,7 +189,15 @@ ComparisonPart Tuning::next_round() {
           part.options.variants.end()) {
         part.options.variants.push_back(variant);
       }
-      planned_.push_back({v, next.point, run_name(run) + ".jsonl"});
+      const std::string file = run_name(run) + ".jsonl";
+      const auto same = std::ranges::find(planned_, file, &Planned::file);
+      if (same != planned_.end()) {
+        throw UsageError(fmt::format(
+            "--tune: the runs of {} and {} would have the same names; write one of the variants in "
+            "another way",
+            options_.variants[same->variant].label, run.tuning_of));
+      }
+      planned_.push_back({v, next.point, file});
       part.runs.push_back(std::move(run));
     }
   }
@@ -216,23 +235,61 @@ CompareOptions Tuning::tuned() const {
 
 namespace {
 
-// Returns the folders of the rounds as far as their runs can be planned from the results there.
-std::vector<PlannedFolder> planned_rounds(const CompareOptions& options, const DataSplits& data,
-                                          const DataFacts& facts, const fs::path& dir) {
+// Returns the folder of the report, after a search that has ended.
+PlannedFolder planned_report(const CompareOptions& tuned) {
+  const DataSplits data = open_classes(tuned);
+  return folders_of(parts_of(tuned, data, data_facts_of(tuned, data))).front();
+}
+
+// Returns the folders of the rounds as far as their runs can be planned from the results there; if
+// all rounds are complete, also the folder of the report.
+std::vector<PlannedFolder> planned_folders(const CompareOptions& options, const DataSplits& data,
+                                           const DataFacts& facts, const fs::path& dir) {
   Tuning tuning(options, data, facts);
-  std::vector<PlannedFolder> rounds;
+  std::vector<PlannedFolder> folders;
   for (int round = 1;; ++round) {
     const ComparisonPart part = tuning.next_round();
     if (part.runs.empty()) break;
-    rounds.push_back({(fs::path(kTuningFolder) / std::to_string(round)).string(), part.heads});
-    if (!tuning.add_results(round_folder(dir, round))) break;
+    folders.push_back({.name = (fs::path(kTuningFolder) / std::to_string(round)).string(),
+                       .runs = part.heads,
+                       .is_round = true});
+    if (!tuning.add_results(round_folder(dir, round))) return folders;
   }
-  return rounds;
+  folders.push_back(planned_report(tuning.tuned()));
+  return folders;
+}
+
+// Returns how many of the planned runs the folder has.
+int runs_there(const fs::path& dir, const std::vector<PlannedFolder>& folders) {
+  int count = 0;
+  for (const PlannedFolder& folder : folders) {
+    for (const RunHead& run : folder.runs) {
+      const fs::path file = dir / folder.name / "runs" / run.file;
+      if (folder.is_round ? fs::exists(file) : is_run_done(file)) ++count;
+    }
+  }
+  return count;
+}
+
+// Says how long the missing runs of the search and of the report take.
+void note_time(const CompareOptions& options, int searched, int there, const DataSplits& data,
+               ProgressDisplay& display) {
+  const int variants = static_cast<int>(options.variants.size());
+  const int all = (searched + options.seeds) * variants;
+  const int missing = std::max(0, all - there);
+  // The runs that are there are about equally many of each variant.
+  const std::vector<int> of_each(options.variants.size(), (missing + variants - 1) / variants);
+  const auto seconds = expected_seconds(options, of_each, data);
+  if (!seconds) return;
+  const std::string runs =
+      there == 0 ? fmt::format("{} runs", all) : fmt::format("{} of {} runs", missing, all);
+  display.note(fmt::format("{} for {}: {} of the search and {} of the report for each variant",
+                           minutes_words(*seconds), runs, searched, options.seeds));
 }
 
 // Makes room for the rounds in the folder of the report.
 void prepare_folder(const fs::path& dir, const std::vector<PlannedFolder>& rounds, bool replace) {
-  std::string conflict;
+  std::string conflict = has_map(dir) ? "has a comparison on several clusters" : "";
   for (const PlannedFolder& round : rounds) {
     if (conflict.empty()) conflict = conflict_in(dir / round.name, round.runs);
   }
@@ -251,7 +308,7 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
   const DataSplits data = open_tuning_data(in_folder);
   const DataFacts data_facts = data_facts_of(in_folder, data);
   const auto planned = [&](const fs::path& dir) {
-    return planned_rounds(in_folder, data, data_facts, dir);
+    return planned_folders(in_folder, data, data_facts, dir);
   };
   if (options.report.empty()) in_folder.report = numbered_folder("comparison", planned);
   const fs::path& dir = in_folder.report;
@@ -260,13 +317,7 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
   if (options.report.empty()) display->note("the results go to the folder " + dir.string());
   const ComparisonFacts facts{.command = command, .machine = machine_here()};
   Tuning tuning(in_folder, data, data_facts);
-  const int runs_each = tuning.runs_of_each() + options.seeds;
-  if (const auto seconds = expected_seconds(in_folder, runs_each, data)) {
-    display->note(
-        fmt::format("{} for {} runs: {} of the search and {} of the report for each variant",
-                    minutes_words(*seconds), runs_each * std::ssize(options.variants),
-                    tuning.runs_of_each(), options.seeds));
-  }
+  note_time(in_folder, tuning.runs_of_each(), runs_there(dir, planned(dir)), data, *display);
   for (int round = 1;; ++round) {
     ComparisonPart part = tuning.next_round();
     if (part.runs.empty()) break;

@@ -92,6 +92,14 @@ std::vector<TuningRun> grid_of(const TuningSpace& space) {
 
 }  // namespace
 
+bool is_in_first_grid(const TuningSpace& space, const TuningPoint& point) {
+  return std::ranges::all_of(kAxes, [&](const auto& axis) {
+    const TuningRange& range = space.*axis.second;
+    const int position = point.*axis.first;
+    return range.first <= position && position <= range.last;
+  });
+}
+
 int runs_of_search(const TuningSpace& space) {
   return 2 * size_of(space.rate) * size_of(space.momentum) * size_of(space.batch) + 2;
 }

@@ -58,6 +58,9 @@ struct TuningChoice {
   bool is_at_border = false;  // a point beyond those that were tried may be better
 };
 
+// Returns whether the point is one of those that a search tries first.
+bool is_in_first_grid(const TuningSpace& space, const TuningPoint& point);
+
 // Returns the number of runs of a search: twice the points of the first grid, and two.
 int runs_of_search(const TuningSpace& space);
 

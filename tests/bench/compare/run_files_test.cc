@@ -302,6 +302,11 @@ TEST_F(RunFilesTest, NameEveryMachineOfTheRuns) {
   files.finish(planned.runs[0], {});
   EXPECT_EQ(hosts_after("b"), Words{"b"});
   EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
+  for (const RunSpec& run : planned.runs) {
+    train(files, run);
+    files.finish(run, {});
+  }
+  EXPECT_EQ(hosts_after("d"), (Words{"b", "c"})) << "no run is missing";
 }
 
 TEST_F(RunFilesTest, AreNumberedWithoutAFolderOfTheUser) {

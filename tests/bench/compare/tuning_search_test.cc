@@ -48,6 +48,15 @@ TEST(TuningSearch, FindsTheBestRateOfTheGrid) {
   }
 }
 
+TEST(TuningSearch, KnowsThePointsOfItsFirstGrid) {
+  TuningSpace space;
+  space.batch = {.first = -1, .last = 1, .least = -6, .most = 6};
+  EXPECT_TRUE(is_in_first_grid(space, {.rate = -2, .batch = 1}));
+  EXPECT_FALSE(is_in_first_grid(space, {.rate = 3}));
+  EXPECT_FALSE(is_in_first_grid(space, {.momentum = 1}));
+  EXPECT_FALSE(is_in_first_grid(space, {.batch = -2}));
+}
+
 TEST(TuningSearch, GoesBeyondTheGridWhereTheBestRateIsAtItsBorder) {
   const TuningSpace space;
   for (const int best : {-4, 4}) {

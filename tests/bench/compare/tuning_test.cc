@@ -1,6 +1,7 @@
 // Tests `syncopate-bench compare --tune` as a program.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -53,6 +54,83 @@ TEST_F(TunedCompare, GivesEachVariantTheSameNumberOfRunsOnSamplesThatItHoldsOut)
   EXPECT_EQ(comparison.at("learning_rate_rule"), "tuned");
   EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "12 runs of each variant"));
   EXPECT_TRUE(fs::exists(dir_ / "plots/tuning-accuracy.svg"));
+}
+
+TEST_F(TunedCompare, TunesVariantsThatDifferOnlyInTheirFlags) {
+  const char* larger = "mirrored{batch-size-per-replica=64}";
+  successful(run(kSmall + as_words("--clock virtual --target-accuracy 0.5 --tune --strategies",
+                                   std::string("mirrored,") + larger)));
+  std::map<std::string, std::set<std::string>> files;
+  const std::vector<json> rounds = rounds_in(dir_);
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    for (const json& variant : rounds[round].at("variants")) {
+      for (const json& file : variant.at("runs")) {
+        files[variant.at("tuning_of")].insert(std::to_string(round) + file.get<std::string>());
+      }
+    }
+  }
+  EXPECT_EQ(files["mirrored"].size(), 12U);
+  EXPECT_EQ(files[larger].size(), 12U);
+  const ProgramResult twice = run(kTuned + as_words("--strategies mirrored,mirrored --replace"));
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_TRUE(contains(twice.err, "the runs of mirrored and mirrored would have the same names"));
+}
+
+TEST_F(TunedCompare, TriesEachBatchOnce) {
+  successful(
+      run(as_words("--data synthetic:1x8x8:4:64 --clock virtual --strategies mirrored "
+                   "--batch-size-per-replica 1 --tune batch-size")));
+  int runs = 0;
+  std::map<int, int> first;
+  for (const json& round : rounds_in(dir_)) {
+    for (const json& variant : round.at("variants")) {
+      runs += static_cast<int>(variant.at("runs").size());
+      if (runs <= 10) ++first[variant.at("batch_size")];
+    }
+  }
+  EXPECT_EQ(first, (std::map<int, int>{{1, 5}, {2, 5}}));
+  EXPECT_EQ(runs, 22) << "twice the grid, and two";
+}
+
+TEST_F(TunedCompare, KeepsItsFolderFromTheSameComparisonWithoutTuning) {
+  successful(run(kTuned));
+  const Words untuned(kTuned.begin(), kTuned.end() - 1);
+  const ProgramResult result = run(untuned);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "its variants are tuned, and this command has no --tune"));
+  successful(run(untuned + Words{"--replace"}));
+  EXPECT_FALSE(fs::exists(dir_ / "tuning"));
+  EXPECT_TRUE(lacks(read_text(dir_ / "report.html"), "runs of each variant"));
+}
+
+TEST_F(TunedCompare, RefusesTheFolderOfAMapBeforeItsSearch) {
+  const Words words = kSmall + as_words("--strategies one-device,mirrored");
+  successful(run(words + as_words("--clusters equal,jitter")));
+  const ProgramResult result = run(words + as_words("--clock virtual --tune"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "has a comparison on several clusters"));
+  EXPECT_FALSE(fs::exists(dir_ / "tuning"));
+}
+
+TEST_F(TunedCompare, ContinuesInItsNumberedFolderAfterTheSearch) {
+  fs::create_directories(scratch_ / "here");
+  const Words in_folder = as_words("/bin/sh -c", std::string(R"(cd "$1" && shift && exec "$@")"),
+                                   "sh", scratch_ / "here");
+  Words words = compare("", kTuned);
+  const auto report = std::ranges::find(words, "--report");
+  words.erase(report, report + 2);
+  const auto folder_of_report = [&] {
+    const std::string line = last_line(successful(run_program(in_folder + words)).out);
+    return line.substr(line.rfind(' ') + 1);
+  };
+  const fs::path first = scratch_ / "here" / "comparison";
+  EXPECT_EQ(folder_of_report(), "comparison/report.html");
+  fs::remove(first / "runs" / "mirrored-seed1.jsonl");
+  EXPECT_EQ(folder_of_report(), "comparison/report.html") << "a run of the report is missing";
+  fs::remove_all(first / "runs");
+  fs::remove(first / "comparison.json");
+  EXPECT_EQ(folder_of_report(), "comparison/report.html") << "the report had not begun";
+  EXPECT_EQ(folder_of_report(), "comparison-2/report.html") << "the first is finished";
 }
 
 TEST_F(TunedCompare, ContinuesWithTheMissingRunsAndChoosesTheSameValues) {
@@ -154,6 +232,9 @@ TEST_F(TunedCompare, SaysHowLongRealRunsWillTake) {
   EXPECT_TRUE(
       contains(result.err, "about 1 minute for 13 runs: 12 of the search and 1 of the report"));
   EXPECT_LT(result.err.find("about 1 minute for 13 runs"), result.err.find("tuning, round 1"));
+  const ProgramResult again = successful(
+      run(kSmall + as_words("--strategies mirrored --tune --budget updates --updates 5")));
+  EXPECT_TRUE(lacks(again.err, "minute")) << "no run is missing";
 }
 
 TEST_F(TunedCompare, IsRefusedWithAPresetAndForAReplay) {
