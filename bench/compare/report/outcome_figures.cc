@@ -250,7 +250,8 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
   for (Curve& curve : chart.curves) {
     std::erase_if(curve.points, [&](const Point& point) { return point.x > end; });
   }
-  chart.x = linear_axis("seconds", 0.0, end, 6, false);
+  chart.x = linear_axis(comparison.has_virtual_clock ? "simulated seconds" : "seconds", 0.0, end, 6,
+                        false);
   return draw(chart);
 }
 
