@@ -35,7 +35,7 @@ constexpr std::array kFiles = {"comparison.json", "report.html", "runs.csv",
                                "curves.csv",      "workers.csv", "staleness.csv",
                                kMapFile,          "map.svg",     "map.csv"};
 
-// Copies the files of `from` whose names end with `extension` to the folder `to`.
+// Copies the files with this extension from the folder `from` to the folder `to`.
 void copy_files(const fs::path& from, const fs::path& to, std::string_view extension) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);

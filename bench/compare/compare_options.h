@@ -49,7 +49,7 @@ struct TuneOptions {
 };
 
 struct CompareOptions {
-  std::string preset;  // the name of the preset that set these options; "" for none
+  std::string preset;                 // the name of the preset that set these options; "" for none
   std::optional<PaperClaim> claim{};  // of the paper whose experiment the preset repeats
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons

@@ -14,7 +14,7 @@ std::string network_hash_of(const CompareOptions& options, const DataSplits& dat
     return network_hash(to_text(network_for_data(options.model, options.data, data, shared.network,
                                                  shared.label_smoothing)));
   } catch (const UsageError&) {
-    return "";  // the plan of the runs reports the error, unless all runs have data of their own
+    return "";  // the plan of the runs reports the error, unless each run has its own data
   }
 }
 

@@ -36,7 +36,7 @@ void set_flag(std::vector<std::string>& flags, const std::string& name, const st
   flags.push_back(name + "=" + value);
 }
 
-// Returns the options of a round, to which its variants are added.
+// Returns the options of a round without its variants.
 CompareOptions options_of_search(const CompareOptions& options) {
   CompareOptions search = options;
   search.variants.clear();

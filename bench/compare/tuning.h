@@ -1,5 +1,5 @@
 // Tunes the variants of a comparison before the comparison: --tune. Each variant has the same
-// number of runs, with seeds of their own, which are judged on a validation split. The runs are
+// number of runs, with other seeds, and the runs are judged on a validation split. The runs are
 // trained in rounds. DIR/tuning/K has the runs of round K, in the form of a comparison.
 #pragma once
 

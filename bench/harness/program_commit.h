@@ -1,4 +1,4 @@
-// The commit from which this program was built.
+// The commit of the sources of this program.
 #pragma once
 
 #include <string_view>

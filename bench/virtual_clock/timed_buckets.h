@@ -48,7 +48,7 @@ struct TimedBuckets {
 };
 
 // Returns the buckets of a job with servers, which send values in this format. micro_batches: the
-// number of parts in which a worker computes a step.
+// number of parts that a worker divides a step into.
 TimedBuckets served_buckets(const Graph& graph, const ps::Placement& placement,
                             ps::ValuesFormat format = ps::ValuesFormat::kF32,
                             int micro_batches = 1);
@@ -79,8 +79,8 @@ struct StepStart {
 StepStart start_of_step(const TimedBuckets& buckets, std::span<const BucketTrip> trips,
                         VirtualTime begun, VirtualTime compute);
 
-// Adds the time [from, until], in which a worker waited for the values of a bucket, to its account:
-// to waiting for peers, for the server's update, or for messages.
+// Adds the time [from, until] to the account of a worker that waited for the values of a bucket: to
+// waiting for peers, for the server's update, or for messages.
 void add_wait(WorkerAccount& account, const BucketTrip& trip, VirtualTime from, VirtualTime until);
 
 }  // namespace syncopate::bench

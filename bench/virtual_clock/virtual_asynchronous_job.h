@@ -61,7 +61,7 @@ struct VirtualWorker {
   VirtualTime computed{0};
   std::vector<BucketTrip> trips;  // by bucket
   std::vector<bool> has_values;   // by bucket: whether the values of the next step have arrived
-  BucketId values_missing = 0;    // number of buckets whose values have not arrived
+  BucketId values_missing = 0;    // number of buckets without new values
   std::vector<bool> is_queued;    // by bucket: whether its gradients wait for a busy server
 
   VirtualTime idle_since{0};  // since when the worker has been waiting for a batch

@@ -178,7 +178,7 @@ class MethodTeller {
       tell("target", target_fact());
     }
     tell("scope",
-         "one network, data set, number of workers and target; the answer may be another for "
+         "one network, data set, number of workers and target; the answer may differ for "
          "others. Only the variants of the table were compared");
     tell("budget", comparison_.budget);
     tell("faults", comparison_.faults);
@@ -189,7 +189,7 @@ class MethodTeller {
     std::string text = fmt::format("{} {} accuracy{}", target_text(comparison_),
                                    comparison_.watched_split(), target_source(comparison_));
     if (const auto& derived = comparison_.derived_target) {
-      text += fmt::format(", whose runs in this report reached {} % at most (median)",
+      text += fmt::format(" (its runs in this report reached {} % at most; median)",
                           decimal_text(100.0 * derived->best_accuracy, 2));
     }
     return text;
@@ -203,7 +203,7 @@ class MethodTeller {
         "virtual: seconds are simulated, and the same on one instruction set and version of "
         "oneDNN. The compute time of each step is drawn from --service-time, independently for "
         "each "
-        "worker; it is an assumption, and with other times the answer may be another. ";
+        "worker; it is an assumption, and with other times the answer may differ. ";
     if (has("--costs")) {
       return text + "Messages and servers' updates take the times of --costs and of the link";
     }
@@ -221,7 +221,8 @@ class MethodTeller {
     if (rates.empty()) return "";
     return fmt::format(
         "largest rates, in factors of 2, at which the loss of one worker without momentum fell in "
-        "100 updates: {}. Claims leave out a variant whose rate x (1 + staleness) / (1 - momentum) "
+        "100 updates: {}. Claims leave out a variant if its rate x (1 + staleness) / (1 - "
+        "momentum) "
         "is larger by more than the square root of 2",
         listed(rates));
   }
@@ -245,7 +246,7 @@ class MethodTeller {
     const bool warms_up =
         std::ranges::any_of(variants, [](const auto& entry) { return entry.first.second > 0; });
     return listed(rates) +
-           (warms_up ? ". The time in which a rate rises counts as training time; only rates that "
+           (warms_up ? ". The time while a rate rises counts as training time; only rates that "
                        "were multiplied for larger updates rise"
                      : "");
   }

@@ -209,7 +209,7 @@ std::string tuning_words(const Comparison& comparison) {
       "one is at a border; the other runs repeated the better half with other seeds. The best "
       "values are those with which most runs reached {}, and of these the soonest on average{}. "
       "Then the seeds of this report trained all samples at the chosen values. All other "
-      "hyperparameters are those of the command",
+      "hyperparameters come from the command",
       amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
       searched.batch ? ", batch" : "",
       target ? percent_text(*target) + ", the target of the search" : "the target", held_out);

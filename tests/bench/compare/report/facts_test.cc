@@ -69,7 +69,7 @@ TEST(Facts, NameTheRatesAndTheirWarmUp) {
   comparison.variants[1].learning_rate_factor = 8.0;
   comparison.variants[1].runs[0].result->warmup_updates = 20;
   EXPECT_EQ(fact(comparison, "rates"),
-            "0.1 (a) and 0.8 (b; rises over 20 updates). The time in which a rate rises counts as "
+            "0.1 (a) and 0.8 (b; rises over 20 updates). The time while a rate rises counts as "
             "training time; only rates that were multiplied for larger updates rise");
   EXPECT_EQ(fact(comparison, "not tuned"),
             "rates follow the batch only; others may change the order");
