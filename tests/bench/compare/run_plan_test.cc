@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "bench/compare/presets.h"
-#include "bench/compare/report/claims.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/two_variants.h"
@@ -185,17 +183,6 @@ TEST(RunPlan, ScalesTheRateOfAdamWithTheSquareRoot) {
     EXPECT_DOUBLE_EQ(rate_of(runs[2]), 0.001);
     EXPECT_EQ(runs[0].learning_rate_rule, "sqrt");
   }
-}
-
-// Returns the environment that launch gives to the first worker of a run.
-Environment environment_of(const RunSpec& run) {
-  if (!run.variant.has_tasks()) return Environment(Environment::Variables{});
-  return Environment({{"SYNCOPATE_ROLE", "worker"},
-                      {"SYNCOPATE_INDEX", "0"},
-                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
-                      {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
-                      {"SYNCOPATE_NONCE", "a"},
-                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
 }
 
 // Returns the number of updates before train, given the flags of this run, has the full learning
@@ -382,74 +369,6 @@ TEST(RunPlan, HasScaledRatesThatTrainAccepts) {
       EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
           << run.variant.label;
     }
-  }
-}
-
-// The options of each experiment of each preset.
-std::vector<CompareOptions> experiments() {
-  std::vector<CompareOptions> all;
-  for (const PresetRow& row : presets()) {
-    for (const auto apply : {row.apply, row.apply_to_cifar10}) {
-      if (apply == nullptr) continue;
-      CompareOptions& options = all.emplace_back();
-      options.preset = row.name;
-      apply(options);
-    }
-  }
-  return all;
-}
-
-TEST(Preset, HasFlagsThatTrainAccepts) {
-  for (CompareOptions& options : experiments()) {
-    options.data = "synthetic:1x28x28:10:4096";
-    for (const RunSpec& run : plan_runs(options, 4096)) {
-      EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
-          << options.preset << ": " << run.variant.label;
-    }
-  }
-}
-
-TEST(Preset, RepeatsAClaimAboutItsOwnVariants) {
-  int claims = 0;
-  for (const CompareOptions& options : experiments()) {
-    if (!options.claim) continue;
-    ++claims;
-    for (const std::string& label : {options.claim->better, options.claim->worse}) {
-      EXPECT_EQ(std::ranges::count(options.variants, label, &Variant::label), 1) << label;
-    }
-  }
-  EXPECT_EQ(claims, 2);
-}
-
-TEST(Preset, CanBeGivenAsFlags) {
-  const auto row = std::ranges::find(presets(), "one-slow", &PresetRow::name);
-  EXPECT_EQ(flags_in_place_of(*row, "digits", "mnist-cnn"),
-            "--workers 8 --servers 1 --model mnist-cnn --batch-size-per-replica 32 --epochs 3 "
-            "--service-time constant:1 --slow worker=7,factor=4 --strategies "
-            "'parameter-server:sync{optimizer=sgd,learning-rate=0.4},"
-            "parameter-server:sync+backup:1{optimizer=sgd,learning-rate=0.4},"
-            "parameter-server:ssp:3{optimizer=sgd,learning-rate=0.1},"
-            "parameter-server:async{optimizer=sgd,learning-rate=0.1}'");
-  const auto mixed = std::ranges::find(presets(), "staleness", &PresetRow::name);
-  EXPECT_EQ(flags_in_place_of(*mixed, "digits", "mlp"), "") << "its variants have 1 to 16 workers";
-}
-
-TEST(Preset, StatesItsLearningRates) {
-  for (const CompareOptions& options : experiments()) {
-    for (const RunSpec& run : plan_runs(options, 60'000)) {
-      EXPECT_EQ(run.learning_rate_rule, "preset") << options.preset << ": " << run.variant.label;
-      EXPECT_TRUE(run.variant.has_flag("--learning-rate"));
-      if (run.variant.has_flag("--learning-rate-scale")) continue;
-      EXPECT_EQ(value_of(run, "--learning-rate-scale"), "none") << run.variant.label;
-      if (run.variant.has_flag("--warmup-epochs")) continue;
-      EXPECT_EQ(value_of(run, "--warmup-epochs"), "0") << run.variant.label;
-    }
-  }
-}
-
-TEST(Preset, HasEnoughSeedsForClaimsAboutTime) {
-  for (const CompareOptions& options : experiments()) {
-    EXPECT_GE(options.seeds, kSeedsForClaims) << options.preset;
   }
 }
 

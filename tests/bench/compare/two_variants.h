@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/compare/compare_options.h"
+#include "models/base/environment.h"
 
 namespace syncopate::bench {
 
@@ -28,6 +29,17 @@ using Words = std::vector<std::string>;
 inline std::string word_after(const Words& flags, const std::string& flag) {
   const auto at = std::ranges::find(flags, flag);
   return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
+}
+
+// Returns the environment that launch gives to the first worker of a run.
+inline Environment environment_of(const RunSpec& run) {
+  if (!run.variant.has_tasks()) return Environment(Environment::Variables{});
+  return Environment({{"SYNCOPATE_ROLE", "worker"},
+                      {"SYNCOPATE_INDEX", "0"},
+                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
+                      {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
+                      {"SYNCOPATE_NONCE", "a"},
+                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
 }
 
 }  // namespace syncopate::bench
