@@ -68,11 +68,11 @@ std::string name_with_short(const VariantSummary& row) {
 
 std::string ratio_text(double ratio) {
   if (std::abs(ratio - 1.0) < 1e-9) return "1";
-  std::string text = ratio < 9.95 ? fmt::format("{:.1f}", ratio) : fmt::format("{:.0f}", ratio);
-  if (text != "1.0") return text;
-  text = fmt::format("{:.2f}", ratio);
-  if (text != "1.00") return text;
-  return ratio > 1.0 ? "1.01" : "0.99";
+  if (ratio >= 9.95) return fmt::format("{:.0f}", ratio);
+  int decimals = 1;
+  const auto text = [&] { return fmt::format("{:.{}f}", ratio, decimals); };
+  while (std::stod(text()) == 1.0) ++decimals;
+  return text();
 }
 
 std::string short_seconds(double seconds) {

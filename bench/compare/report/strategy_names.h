@@ -16,8 +16,8 @@ std::string name_with_short(const VariantSummary& row);
 // Returns the name for a sentence, such as "1 backup worker" or "ssp:3".
 std::string short_name(const VariantSummary& row);
 
-// Returns a ratio with two digits, or three digits near 1. Never returns "1.00" for another number
-// than 1, so that a reader sees on which side of 1 the ratio lies.
+// Returns a ratio with two digits, or near 1 with as many as show that it is not 1, so that a
+// reader sees on which side of 1 the ratio lies.
 std::string ratio_text(double ratio);
 // Returns seconds with two decimals; below 0.1, with two significant digits; from 10 on, with three
 // significant digits.

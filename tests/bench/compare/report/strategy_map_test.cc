@@ -178,8 +178,9 @@ TEST(StrategyMap, OfManyClustersCountsThemInItsVerdict) {
 
 TEST(Ratio, ShowsOnWhichSideOfOneItLies) {
   EXPECT_EQ(ratio_text(1.0), "1");
-  EXPECT_EQ(ratio_text(1.003), "1.01");
-  EXPECT_EQ(ratio_text(0.997), "0.99");
+  EXPECT_EQ(ratio_text(1.003), "1.003");
+  EXPECT_EQ(ratio_text(1.0045), "1.004");
+  EXPECT_EQ(ratio_text(0.997), "0.997");
   EXPECT_EQ(ratio_text(1.04), "1.04");
   EXPECT_EQ(ratio_text(1.26), "1.3");
   EXPECT_EQ(ratio_text(9.96), "10");
