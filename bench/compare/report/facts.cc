@@ -180,10 +180,9 @@ class FactFinder {
     int reached = 0;
     const double target = comparison_.target_accuracy.value_or(2.0);
     for_runs([&](const RunResult& run, std::size_t) {
-      const auto is_below = [&](const CurvePoint& point) { return point.accuracy < target; };
-      const auto first = std::ranges::find_if_not(run.curve, is_below);
-      reached += first != run.curve.end() ? 1 : 0;
-      fallen += std::any_of(first, run.curve.end(), is_below) ? 1 : 0;
+      const auto reaches = [&](const CurvePoint& point) { return point.accuracy >= target; };
+      reached += std::ranges::any_of(run.curve, reaches) ? 1 : 0;
+      fallen += fell_below_again(run, target) ? 1 : 0;
     });
     if (fallen > 0) {
       warn("spikes", fmt::format("{} of {} runs fell below {} again later", fallen, reached,

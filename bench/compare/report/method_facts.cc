@@ -52,6 +52,7 @@ class MethodTeller {
                              : "") +
              ", in all variants; the tests do not use this");
     if (comparison_.target_accuracy) tell_times();
+    if (comparison_.target_accuracy) tell("spikes", spikes_text());
     tell_accuracy();
     for (const VariantSummary& row : rows_) {
       if (!row.same_as) continue;
@@ -133,6 +134,7 @@ class MethodTeller {
 
   void tell_conditions() {
     tell("rates", rates_text());
+    tell("momentum", momentum_text());
     tell("stable rate", stable_rate_text());
     tell("tuning", tuning_words(comparison_));
     tell("resources",
@@ -185,12 +187,42 @@ class MethodTeller {
     tell("command", comparison_.command);
   }
 
+  // Returns how many runs of each variant fell below the target again; "" if none did.
+  std::string spikes_text() const {
+    std::vector<std::string> counts;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const auto runs = comparison_.variants[row].results();
+      const auto fell = std::ranges::count_if(runs, [&](const RunResult* run) {
+        return fell_below_again(*run, *comparison_.target_accuracy);
+      });
+      if (fell > 0) {
+        counts.push_back(fmt::format("{} of {} runs of {}", fell, runs.size(), rows_[row].name));
+      }
+    }
+    return counts.empty() ? "" : "below the target again later: " + listed(counts);
+  }
+
+  // Returns "0.9 (a and b)"; "" if no variant has a momentum.
+  std::string momentum_text() const {
+    std::map<double, std::vector<std::string>> variants;
+    for (const ComparedVariant& variant : comparison_.variants) {
+      if (variant.momentum > 0.0) variants[variant.momentum].push_back(variant.label);
+    }
+    std::vector<std::string> texts;
+    for (const auto& [momentum, labels] : variants) {
+      texts.push_back(fmt::format("{} ({})", exact_text(momentum), listed(labels)));
+    }
+    return listed(texts);
+  }
+
   std::string target_fact() const {
     std::string text = fmt::format("{} {} accuracy{}", target_text(comparison_),
                                    comparison_.watched_split(), target_source(comparison_));
     if (const auto& derived = comparison_.derived_target) {
-      text += fmt::format(" (its runs in this report reached {} % at most; median)",
-                          decimal_text(100.0 * derived->best_accuracy, 2));
+      text += fmt::format(
+          ", rounded down to 0.1 points. The median over its runs in this report of "
+          "their highest {} accuracy is {} %",
+          comparison_.watched_split(), decimal_text(100.0 * derived->best_accuracy, 2));
     }
     return text;
   }
@@ -203,12 +235,14 @@ class MethodTeller {
         "virtual: seconds are simulated, and the same on one instruction set and version of "
         "oneDNN. The compute time of each step is drawn from --service-time, independently for "
         "each "
-        "worker; it is an assumption, and with other times the answer may differ. ";
+        "worker; it is an assumption in milliseconds, and with other times the answer may differ. ";
     if (has("--costs")) {
       return text + "Messages and servers' updates take the times of --costs and of the link";
     }
     if (has("--link-")) return text + "Messages take the time of the link, and updates no time";
-    return text + "Messages and servers' updates take no time";
+    return text +
+           "Messages and servers' updates take no time, which favours variants with many small "
+           "updates, such as asynchronous ones; --link-rate and --costs give them times";
   }
 
   // Returns how claims leave out rows with a large rate; "" if stable rates are unknown.

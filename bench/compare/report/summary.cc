@@ -242,6 +242,12 @@ double last_accuracy(const RunResult& run) {
   return mean_accuracy(run.curve, static_cast<std::size_t>(begin), run.curve.size());
 }
 
+bool fell_below_again(const RunResult& run, double target_accuracy) {
+  const auto is_below = [&](const CurvePoint& point) { return point.accuracy < target_accuracy; };
+  const auto first = std::ranges::find_if_not(run.curve, is_below);
+  return std::any_of(first, run.curve.end(), is_below);
+}
+
 double final_accuracy(const RunResult& run, std::string_view watched_split) {
   if (run.curve.empty() || watched_split != "test") return run.summary.test.metric.value;
   return last_accuracy(run);

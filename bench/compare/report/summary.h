@@ -32,6 +32,9 @@ struct TargetPoint {
 // there.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
+// Returns whether a run reached the target in an evaluation and was below it in a later one.
+bool fell_below_again(const RunResult& run, double target_accuracy);
+
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last
 // tenth of its samples. With a validation split, returns the accuracy of the evaluation on the test
 // split after training.

@@ -209,7 +209,9 @@ std::string tuning_words(const Comparison& comparison) {
       "one is at a border; the other runs repeated the better half with other seeds. The best "
       "values are those with which most runs reached {}, and of these the soonest on average{}. "
       "Then the seeds of this report trained all samples at the chosen values. All other "
-      "hyperparameters come from the command",
+      "hyperparameters come from the command; searched, they might favour another variant. "
+      "Intervals "
+      "hold for the chosen values and do not include the uncertainty of the search",
       amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
       searched.batch ? ", batch" : "",
       target ? percent_text(*target) + ", the target of the search" : "the target", held_out);
