@@ -62,7 +62,7 @@ struct ReportOptions {
   std::filesystem::path against;
 };
 
-// Throws UsageError for flags of which one would be ignored.
+// Throws UsageError for flags that would make the program ignore another flag.
 void require_consistent(const ReportOptions& options) {
   if (!options.against.empty()) {
     const char* other = options.verifies           ? "--verify"

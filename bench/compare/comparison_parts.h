@@ -34,7 +34,7 @@ std::vector<ComparisonPart> parts_of(const CompareOptions& options, const DataSp
 std::vector<PlannedFolder> folders_of(const std::vector<ComparisonPart>& parts);
 
 // Returns the train options of those runs that can be trained and read the data of the comparison,
-// not data of their own (has_own_data()).
+// not other data (has_own_data()).
 std::vector<TrainOptions> options_on_shared_data(const std::vector<RunSpec>& runs);
 
 // Returns the folder of the report: --report if it is given, otherwise a numbered folder.

@@ -55,7 +55,7 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   std::erase_if(faults.pauses, is_absent);
   std::erase_if(faults.kills, is_absent);
   if (!variant.has_tasks()) faults.link = {};
-  // The delay is that of a step with the batch of the comparison. A step takes time in proportion
+  // The delay belongs to a step with the batch of the comparison. A step takes time in proportion
   // to its samples; otherwise a larger batch would cost nothing under the virtual clock.
   const double samples = static_cast<double>(worker_batch_of(options, variant)) /
                          static_cast<double>(options.batch_size_per_replica);

@@ -121,7 +121,7 @@ VirtualTime StepTimes::pass_stages(State& state, std::int64_t step) const {
   std::vector<VirtualTime> busy(stages);
   for (std::size_t s = 0; s < stages; ++s) {
     for (int m = 0; m < load.micro_batches; ++m) {
-      // Bursts and measured times are those of steps, so all parts of a step are alike.
+      // Bursts and measured times belong to steps, so all parts of a step are alike.
       const std::int64_t drawn =
           state.delays.depends_on_order() ? step : (step - 1) * load.micro_batches + m + 1;
       computation[s].push_back(

@@ -144,7 +144,7 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
     (network_.is_plain() ? times.peers : times.communication) += now() - since;
   }
   if (of.doing == Doing::kIdle) times.peers += now() - of.idle_since;
-  // A server applies the gradients that have arrived, also those of a worker that has died.
+  // A server applies the gradients that have arrived, even if their worker has died.
   for (BucketId b = 0; b < buckets_.count(); ++b) {
     if (of.is_queued[static_cast<std::size_t>(b)]) served(w, b);
   }

@@ -20,7 +20,7 @@ namespace {
 class SameBatch : public Compare {
  protected:
   // Returns the weights that a variant of the comparison has after this number of updates.
-  // learning_rate: replaces that of the comparison.
+  // learning_rate: replaces the rate of the comparison.
   std::vector<float> weights(const std::string& run, const Words& launch, int updates,
                              const std::string& learning_rate) {
     std::ifstream in(dir_ / "runs" / (run + ".jsonl"));
@@ -46,7 +46,7 @@ std::vector<float> difference(const std::vector<float>& a, const std::vector<flo
   return values;
 }
 
-// The limits are those of the design for N replicas with B / N samples and one with B.
+// The design sets these limits for N replicas with B / N samples and one with B.
 TEST_F(SameBatch, MakesTheSameUpdatesWithOneWorkerAndWithThree) {
   successful(run(
       as_words("--data synthetic:1x8x8:4:512 --workers 3 --same batch --batch-size 96 --strategies "

@@ -15,8 +15,8 @@ namespace {
 
 using Result = std::function<TuningTrial(const TuningRun&)>;
 
-// Returns a result whose time to the target is shortest at the rate `best` and doubles with each
-// position away from it. Too large rates never reach the target.
+// Returns a result with a time to the target that is shortest at the rate `best` and doubles with
+// each position away from it. Too large rates never reach the target.
 Result shortest_at(int best, int largest = 99) {
   return [=](const TuningRun& run) {
     const int distance = std::abs(run.point.rate - best);

@@ -140,7 +140,7 @@ TEST(TimedBuckets, AreJoinedPerServer) {
 
 TEST(StepTimes, OverlapAnAllReduceWithTheBackwardPass) {
   StepTimes times({.workers = 2, .buckets = two_layers({})}, constant(120.0, kSlow), 1);
-  // An all-reduce of a bucket takes two messages of 21 ms. That of bucket 0 ends at 122 ms, when
+  // An all-reduce of a bucket takes two messages of 21 ms. For bucket 0, it ends at 122 ms, when
   // bucket 1 is complete for 2 ms.
   EXPECT_EQ(times.step(1, {}), milliseconds(80 + 42 + 42));
   EXPECT_EQ(times.accounts()[0].communication, milliseconds(44));
@@ -150,8 +150,8 @@ TEST(StepTimes, OverlapAnAllReduceWithTheBackwardPass) {
 TEST(StepTimes, OverlapMessagesOfServersWithBothPasses) {
   StepTimes times({.workers = 1, .buckets = two_layers({0, 0})}, constant(120.0, kSlow), 1);
   const std::vector<std::int64_t> bytes{40, 40};
-  // Bucket 0 is sent at 80 ms, and its values are there at 80 + 41 + 41 = 162 ms; those of bucket 1
-  // at 120 + 41 + 41 = 202 ms, when the next step begins.
+  // Bucket 0 is sent at 80 ms, and its values are there at 80 + 41 + 41 = 162 ms; the values of
+  // bucket 1 at 120 + 41 + 41 = 202 ms, when the next step begins.
   EXPECT_EQ(times.step(1, bytes), milliseconds(202));
   EXPECT_EQ(times.step(2, bytes), milliseconds(404));
   EXPECT_EQ(times.accounts()[0].communication, milliseconds(2 * 82));
