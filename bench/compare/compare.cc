@@ -6,13 +6,16 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ostream>
+#include <sstream>
 #include <stdexcept>
 #include <vector>
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/comparison_parts.h"
 #include "bench/compare/expected_time.h"
+#include "bench/compare/lock_file.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/report/comparison.h"
@@ -34,8 +37,6 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
-
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
@@ -44,17 +45,12 @@ class Comparer {
         data_(open_classes(options)),
         data_facts_(data_facts_of(options, data_)),
         options_(with_step_time(options, data_, data_facts_)),
-        facts_{.command = command, .machine = machine_here()},
+        facts_{.command = command, .machine = machine_here(), .is_shared = shares_runs()},
         parts_(parts_of(options_, data_, data_facts_)),
         weights_notes_(
             describe_initial_weights(options_on_shared_data(parts_.front().runs), data_)),
         folder_(report_folder(options_, parts_)),
-        display_(make_progress_display(options.show_progress)) {
-    if (is_map()) map_.emplace(folder_, folders_of(parts_), options_.step_time, options.replace);
-    for (ComparisonPart& part : parts_) {
-      part.files = std::make_unique<RunFiles>(folder_ / part.options.cluster.name);
-    }
-  }
+        display_(make_progress_display(options.show_progress)) {}
 
   const std::filesystem::path& folder() const noexcept { return folder_; }
   // Returns how long a run took, where several train at once on average; 0 if none was trained.
@@ -62,16 +58,13 @@ class Comparer {
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
-    for (const ComparisonPart& part : parts_) {
-      part.files->begin(part.heads, facts_, options_.replace);
-    }
-    if (map_) map_->write(facts_.command);
+    open_folders();
     note_conditions();
     if (!find_stable_rates(parts_, data_, signals_, *display_)) return false;
     for (ComparisonPart& part : parts_) {
       part.heads = planned_heads(part.options, part.runs, data_facts_);
-      part.files->begin(part.heads, facts_, /*replace=*/false);
     }
+    describe_again();
     find_missing();
     const RunTrainer trainer{data_, signals_, *display_, /*notes_failures_only=*/is_map()};
     const auto began = SteadyClock::now();
@@ -85,7 +78,34 @@ class Comparer {
     return ended;
   }
 
+  // Describes the comparison with its stable rates. If processes share the runs, returns the lock
+  // of the report's files, because a process that begins later first describes it without the
+  // rates.
+  std::optional<LockFile> describe_again() const {
+    auto files_lock = lock_report_files(options_, signals_);
+    describe(/*replace=*/false);
+    return files_lock;
+  }
+
  private:
+  void open_folders() {
+    const auto files_lock = lock_report_files(options_, signals_);
+    if (is_map()) {
+      map_.emplace(folder_, folders_of(parts_), options_.step_time, options_.replace,
+                   options_.shared_command);
+    }
+    for (ComparisonPart& part : parts_) {
+      part.files =
+          std::make_unique<RunFiles>(folder_ / part.options.cluster.name, options_.shared_command);
+    }
+    describe(options_.replace);
+    if (map_) map_->write(facts_.command);
+  }
+
+  void describe(bool replace) const {
+    for (const ComparisonPart& part : parts_) part.files->begin(part.heads, facts_, replace);
+  }
+
   void note_conditions() {
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     if (is_map() && options_.step_time.is_measured) {
@@ -125,13 +145,16 @@ class Comparer {
     return missing;
   }
 
-  // Finds the runs that the folder does not have.
+  // Finds the runs that the folder does not have. Each process that shares the runs would repeat a
+  // failed run, so there it counts as a result.
   void find_missing() {
     int failed = 0;
     for (std::size_t r = 0; r < parts_.front().runs.size(); ++r) {
       for (const ComparisonPart& part : parts_) {
         const RunSpec& run = part.runs[r];
-        if (part.files->is_done(run)) continue;
+        const bool is_there = shares_runs() ? std::filesystem::exists(part.files->result(run))
+                                            : part.files->is_done(run);
+        if (is_there) continue;
         missing_.push_back({&part, &run});
         if (part.files->has_failed(run)) ++failed;
       }
@@ -146,6 +169,7 @@ class Comparer {
   }
 
   bool is_map() const noexcept { return !options_.clusters.empty(); }
+  bool shares_runs() const noexcept { return !options_.shared_command.empty(); }
   int num_runs() const noexcept {
     return static_cast<int>(parts_.size() * parts_.front().runs.size());
   }
@@ -171,23 +195,29 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
   std::optional<CompareOptions> tuned;
   if (options.tune.is_on) {
     tuned = tune(options, command, signals);
-    if (!tuned) throw std::runtime_error(kStopped);
+    if (!tuned) throw std::runtime_error(kStoppedWords);
   }
   Comparer comparer(tuned ? *tuned : options, command, signals);
   const bool ended = comparer.run();
+  std::optional<LockFile> files_lock = comparer.describe_again();
+  std::ostringstream text;  // is printed without the lock, because the reader of `out` may be slow
   if (!options.clusters.empty()) {
-    if (!ended) throw std::runtime_error(kStopped);
-    return write_and_print_map(comparer.folder(), options.explains, out,
-                               comparer.run_wall_seconds());
+    if (!ended) throw std::runtime_error(kStoppedWords);
+    write_and_print_map(comparer.folder(), options.explains, text, comparer.run_wall_seconds());
+    files_lock.reset();
+    out << text.str();
+    return;
   }
   Comparison comparison = read_comparison(comparer.folder());
   comparison.run_wall_seconds = comparer.run_wall_seconds();
   // After a request to stop nothing is printed, because nothing may read it.
   if (!ended) {
     write_report_files(comparer.folder(), comparison);
-    throw std::runtime_error(kStopped);
+    throw std::runtime_error(kStoppedWords);
   }
-  write_and_print_report(comparer.folder(), comparison, options.explains, out);
+  write_and_print_report(comparer.folder(), comparison, options.explains, text);
+  files_lock.reset();
+  out << text.str();
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
   };

@@ -17,7 +17,8 @@ namespace syncopate::bench {
 // quiet at the end, real runs during which other processes took much CPU time are trained once
 // more. Throws UsageError, FileError. Throws std::runtime_error if every run failed or a signal
 // stopped the comparison. The same command, given again, trains only the missing and the failed
-// runs. command: the command line of the comparison, for comparison.json.
+// runs; with options.shared_command, only the missing ones, together with other processes. command:
+// the command line of the comparison, for comparison.json.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 

@@ -48,7 +48,9 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
     StopSignal signals;  // is created before any other thread
     CompareOptions options = words->options(environment);
     options.report = without_slash(options.report);
-    compare(options, command_line(), signals, std::cout);
+    const std::string command = command_line();
+    if (words->shares_runs()) options.shared_command = command;
+    compare(options, command, signals, std::cout);
   };
 }
 

@@ -145,6 +145,14 @@ void CompareFlags::declare_variants() {
       "--replace", &options_.replace,
       "if the folder of --report contains another comparison, remove its runs and pages first",
       {.needs = "--report"});
+  flags_.add(
+      "--share-runs", &shares_runs_,
+      "share the runs with all processes of the same command, such as the elements of an array "
+      "job; with --tune, also the runs of the search. Each process waits until all runs are "
+      "there, and prints the same report. If a process dies, the others train its runs. Failed "
+      "runs are not repeated. Requires --clock virtual, and a folder of --report that the "
+      "processes have in common and whose file system has locks",
+      {.needs = "--report"});
   flags_.add("--explain", &options_.explains,
              "before the recommendation, print the results, tests, warnings and conditions of the "
              "comparison");
@@ -279,6 +287,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
     if (options.clock == Clock::kVirtual) require_virtual(options.shared, variant);
   }
   check_tune(options);
+  check_share_runs(options);
   override_if_given(options.epochs, epochs_);
   override_if_given(options.seeds, seeds_);
   override_if_given(options.evaluations, evaluations_);
@@ -323,6 +332,20 @@ void CompareFlags::check_tune(const CompareOptions& options) const {
   }
   if (options.tune.batch_size && options.batch_size) {
     throw UsageError("--tune batch-size: --same batch fixes the batch; leave one of them out");
+  }
+}
+
+void CompareFlags::check_share_runs(const CompareOptions& options) const {
+  if (!shares_runs_) return;
+  if (options.clock == Clock::kReal) {
+    throw UsageError(
+        "--share-runs: real runs would disturb the times of each other; leave it out, or choose "
+        "--clock virtual");
+  }
+  if (step_time_.is_measured) {
+    throw UsageError(
+        "--share-runs: each process would measure another step time; give --step-time "
+        "MILLISECONDS");
   }
 }
 

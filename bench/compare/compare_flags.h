@@ -28,6 +28,7 @@ class CompareFlags {
   void check_replay() const;
   // Returns the options of the comparison; called after the flags are parsed. Throws UsageError.
   CompareOptions options(const Environment& environment) const;
+  bool shares_runs() const noexcept { return shares_runs_; }  // with other processes
 
  private:
   void declare_variants();
@@ -36,6 +37,8 @@ class CompareFlags {
   // Throws UsageError for flags that contradict --tune.
   void check_tune(const CompareOptions& options) const;
   void add_default_variants(CompareOptions& options) const;
+  // Throws UsageError for flags that contradict --share-runs.
+  void check_share_runs(const CompareOptions& options) const;
   // Adds the faults of the flags to options.cluster; clock and variants are known. Throws
   // UsageError, also for a worker that no variant has.
   void apply_faults(CompareOptions& options) const;
@@ -59,6 +62,7 @@ class CompareFlags {
   std::optional<double> target_accuracy_;
   std::optional<int> jobs_;
   std::vector<std::string> train_flags_;
+  bool shares_runs_ = false;
   bool hides_progress_ = false;
   ClusterFlags cluster_;
   std::string slow_worker_;

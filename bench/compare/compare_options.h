@@ -82,7 +82,9 @@ struct CompareOptions {
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;
   TuneOptions tune;
-  int jobs = 1;          // number of virtual runs that are trained at once
+  int jobs = 1;  // number of virtual runs that are trained at once
+  // The command line, if the processes of this command share the runs (--share-runs); otherwise "".
+  std::string shared_command;
   bool replace = false;  // whether runs of another comparison are removed
   bool show_progress = true;
   bool explains = false;  // whether all claims, warnings and conditions are printed

@@ -19,6 +19,7 @@
 #include "bench/harness/report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "models/base/random.h"
 #include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
@@ -326,14 +327,21 @@ void make_room(const fs::path& dir, const std::string& conflict, bool replace) {
   remove_comparison(dir);
 }
 
-FolderLock lock_report(const fs::path& dir, const fs::path& folder) {
+void make_report_folder(const fs::path& dir, const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) {
-    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
-                                dir.string(), error.message()));
-  }
-  return FolderLock(dir, {.flag = "--report", .user = "comparison"});
+  if (!error) return;
+  throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
+                              dir.string(), error.message()));
+}
+
+FolderLock lock_report(const fs::path& dir, const fs::path& folder,
+                       const std::string& shared_command) {
+  make_report_folder(dir, folder);
+  // The text that identifies the job has one line.
+  const std::string job =
+      shared_command.empty() ? "" : fmt::format("{:016x}", hash_name(shared_command));
+  return FolderLock(dir, {.flag = "--report", .user = "comparison", .job = job});
 }
 
 bool is_run_done(const fs::path& file) {
@@ -344,15 +352,15 @@ bool is_run_done(const fs::path& file) {
 
 void write_comparison_file(const fs::path& dir, const std::vector<RunHead>& planned,
                            const ComparisonFacts& facts) {
-  const bool goes_on = std::ranges::any_of(
-      planned, [&](const RunHead& head) { return fs::exists(dir / "runs" / head.file); });
+  const bool goes_on = facts.is_shared || std::ranges::any_of(planned, [&](const RunHead& head) {
+                         return fs::exists(dir / "runs" / head.file);
+                       });
   Json machines = goes_on ? value_at(comparison_in(dir), "machines") : Json();
   if (!machines.is_array()) machines = Json::array();
   const Json here = machine_json(facts.machine);
   const bool trains = std::ranges::any_of(
       planned, [&](const RunHead& head) { return is_trained_again(dir / "runs" / head.file); });
-  const bool is_last = !machines.empty() && without_date(machines.back()) == without_date(here);
-  if (machines.empty() || (trains && !is_last)) machines.push_back(here);
+  if (machines.empty() || trains) add_machine(machines, here);
   Json comparison = {{"command", facts.command}, {"machines", machines}};
   comparison.update(comparison_of_heads(parsed(planned)));
   write_json(dir, comparison);

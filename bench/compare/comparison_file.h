@@ -20,8 +20,9 @@ namespace syncopate::bench {
 
 // The contents of comparison.json that do not follow from the options of the comparison.
 struct ComparisonFacts {
-  std::string command;  // command line of the comparison
-  Machine machine;      // machine of this process
+  std::string command;     // command line of the comparison
+  Machine machine;         // machine of this process
+  bool is_shared = false;  // whether other processes of the command may have named their machines
 };
 
 // The first line of a run's file.
@@ -64,9 +65,13 @@ std::filesystem::path numbered_folder(
 // is empty. Throws UsageError with this reason if `replace` is false.
 void make_room(const std::filesystem::path& dir, const std::string& conflict, bool replace);
 
-// Makes `folder`, which is the folder `dir` of --report or inside of it, and locks `dir`. Throws
-// FileError, and UsageError if another process has locked it.
-FolderLock lock_report(const std::filesystem::path& dir, const std::filesystem::path& folder);
+// Makes `folder`, which is the folder `dir` of --report or inside of it. Throws FileError.
+void make_report_folder(const std::filesystem::path& dir, const std::filesystem::path& folder);
+// Calls make_report_folder() and locks `dir`. Processes with the same
+// CompareOptions::shared_command share the lock, unless it is "". Throws FileError, and UsageError
+// if another process has locked `dir`.
+FolderLock lock_report(const std::filesystem::path& dir, const std::filesystem::path& folder,
+                       const std::string& shared_command);
 
 // Returns whether the file has a run that ended without a failure. Throws what read_run() throws.
 bool is_run_done(const std::filesystem::path& file);

@@ -75,8 +75,8 @@ std::optional<StepTime> step_time_in(const fs::path& dir) {
 }
 
 MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, const StepTime& step_time,
-                 bool replace)
-    : dir_(std::move(dir)), step_time_(step_time), lock_(lock_report(dir_, dir_)) {
+                 bool replace, const std::string& shared_command)
+    : dir_(std::move(dir)), step_time_(step_time), lock_(lock_report(dir_, dir_, shared_command)) {
   for (const PlannedFolder& folder : planned) names_.push_back(folder.name);
   make_room(dir_, conflict_of_map(dir_, names_, step_time), replace);
 }

@@ -29,9 +29,9 @@ class MapFile {
   // Makes the folder of the map and locks it for the lifetime of this object. planned: the planned
   // runs of each cluster. Throws FileError. Throws UsageError if another process has locked the
   // folder. If the folder has another comparison, other clusters or another step time, removes the
-  // old files if `replace`; otherwise throws UsageError.
+  // old files if `replace`; otherwise throws UsageError. shared_command: see CompareOptions.
   MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned,
-          const StepTime& step_time, bool replace);
+          const StepTime& step_time, bool replace, const std::string& shared_command = "");
 
   // Writes map.json. Throws FileError.
   void write(const std::string& command) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "bench/compare/lock_file.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
 #include "bench/harness/report.h"
@@ -113,11 +114,13 @@ std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vec
   return heads;
 }
 
-RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)), lock_(lock_report(dir_, dir_ / "runs")) {}
+RunFiles::RunFiles(fs::path dir, const std::string& shared_command)
+    : dir_(std::move(dir)), lock_(lock_report(dir_, dir_ / "runs", shared_command)) {}
 
 void RunFiles::begin(const std::vector<RunHead>& runs, const ComparisonFacts& facts, bool replace) {
   make_room(dir_, conflict_in(dir_, runs), replace);
   write_comparison_file(dir_, runs, facts);
+  remove_stale_locks();
   heads_ = runs;
   machine_ = facts.machine;
 }
@@ -159,6 +162,12 @@ void RunFiles::finish(const RunSpec& run, const RunEnding& ending) const {
 void RunFiles::discard(const RunSpec& run) const {
   fs::remove(lines(run));
   fs::remove_all(checkpoints(run));
+}
+
+void RunFiles::remove_stale_locks() const {
+  for (const auto& entry : fs::directory_iterator(dir_ / "runs")) {
+    if (entry.path().extension() == ".lock") (void)LockFile::try_to_take(entry.path());
+  }
 }
 
 }  // namespace syncopate::bench

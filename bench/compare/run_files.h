@@ -29,18 +29,22 @@ std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vec
 class RunFiles {
  public:
   // Makes the folder and locks it (DIR/.lock) for the lifetime of this object. Throws FileError.
-  // Throws UsageError if another process has locked the folder.
-  explicit RunFiles(std::filesystem::path dir);
+  // Throws UsageError if another process has locked the folder, unless it shares the runs
+  // (CompareOptions::shared_command).
+  explicit RunFiles(std::filesystem::path dir, const std::string& shared_command = "");
 
   // Return the files of a run: all lines of a run that has ended, the metrics while it trains, the
-  // output of its processes, and the checkpoints, which are removed when the run ends.
+  // output of its processes, the lock of the process that trains it (LockFile), and the
+  // checkpoints, which are removed when the run ends.
   std::filesystem::path result(const RunSpec& run) const { return file(run, ".jsonl"); }
   std::filesystem::path lines(const RunSpec& run) const { return file(run, ".lines"); }
   std::filesystem::path log(const RunSpec& run) const { return file(run, ".log"); }
+  std::filesystem::path lock(const RunSpec& run) const { return file(run, ".lock"); }
   std::filesystem::path checkpoints(const RunSpec& run) const { return file(run, ".checkpoints"); }
 
   // Writes comparison.json. If the folder has another comparison (conflict_in()), removes that
-  // comparison if `replace`; otherwise throws UsageError and changes nothing.
+  // comparison if `replace`; otherwise throws UsageError and changes nothing. Processes that share
+  // the runs call it one at a time (lock_report_files()).
   void begin(const std::vector<RunHead>& runs, const ComparisonFacts& facts, bool replace);
   bool is_done(const RunSpec& run) const { return is_run_done(result(run)); }  // without a failure
   bool has_failed(const RunSpec& run) const;  // the run failed and may be tried again
@@ -50,6 +54,8 @@ class RunFiles {
   // Removes the metrics and checkpoints of a run. Does not remove result(run), which an earlier
   // attempt at the run may have written.
   void discard(const RunSpec& run) const;
+  // Removes the locks of runs whose processes were killed.
+  void remove_stale_locks() const;
 
  private:
   std::filesystem::path file(const RunSpec& run, const char* extension) const {

@@ -18,6 +18,7 @@
 #include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "bench/plots/text.h"
+#include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "worker/train/metrics.h"
 
@@ -26,6 +27,11 @@ namespace {
 
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
+// The interval at which a process renews the locks of its runs.
+constexpr std::chrono::seconds kRenewal(10);
+// The interval at which a process looks for runs of other processes. Each look opens a file per
+// run, maybe over a network.
+constexpr std::chrono::milliseconds kOthersTick(500);
 // How long the load of the machine is measured before runs are repeated.
 constexpr std::chrono::seconds kLookForQuiet(1);
 
@@ -130,11 +136,75 @@ class Training {
 
   bool run() {
     if (missing_.empty()) return true;
-    return missing_.front().part->options.clock == Clock::kVirtual ? run_virtual_ones()
-                                                                   : run_real_ones();
+    const CompareOptions& options = missing_.front().part->options;
+    if (options.clock == Clock::kReal) return run_real_ones();
+    shares_runs_ = !options.shared_command.empty();
+    if (!run_virtual_ones()) return false;
+    while (shares_runs_) {
+      std::erase_if(missing_, has_ended);
+      done_ = 0;
+      if (missing_.empty()) return true;
+      if (!wait_for_others() || !run_virtual_ones()) return false;
+    }
+    return true;
   }
 
  private:
+  static bool has_ended(const MissingRun& missing) {
+    return std::filesystem::exists(missing.part->files->result(*missing.run));
+  }
+  static std::filesystem::path lock_of(const MissingRun& missing) {
+    return missing.part->files->lock(*missing.run);
+  }
+
+  // Locks the runs of a training and removes from it those that another process has trained.
+  // Returns false if no run is left, or another process trains one.
+  bool lock_runs(std::vector<MissingRun>& training) {
+    if (!shares_runs_) return true;
+    std::vector<MissingRun> left;
+    std::map<const RunSpec*, LockFile> locks;
+    for (const MissingRun& missing : training) {
+      if (has_ended(missing)) continue;
+      auto lock = LockFile::try_to_take(lock_of(missing));
+      if (!lock) return false;
+      if (has_ended(missing)) continue;  // since the look before
+      locks.emplace(missing.run, *std::move(lock));
+      left.push_back(missing);
+    }
+    const std::lock_guard guard(mutex_);
+    done_ += static_cast<int>(training.size() - left.size());
+    locks_.merge(locks);
+    training = std::move(left);
+    return !training.empty();
+  }
+
+  // Waits until another process has ended a run or left it. Returns false after a signal.
+  bool wait_for_others() {
+    std::map<const RunSpec*, std::filesystem::file_time_type> renewed;
+    for (Deadline deadline = Deadline::after(how_.others_timeout);;) {
+      for (const MissingRun& missing : missing_) {
+        if (has_ended(missing) || LockFile::try_to_take(lock_of(missing))) return true;
+        std::error_code ignored;
+        const auto time = std::filesystem::last_write_time(lock_of(missing), ignored);
+        if (std::exchange(renewed[missing.run], time) != time) {
+          deadline = Deadline::after(how_.others_timeout);
+        }
+      }
+      const std::string holder = LockFile::holder_of(lock_of(missing_.front()));
+      const std::string run = seed_text(*missing_.front().run);
+      if (deadline.passed()) {
+        throw PeerError(fmt::format(
+            "--share-runs: {}, which trains {}, gave no sign of life for {}; end that process and "
+            "repeat the command",
+            holder, run, in_seconds(deadline.timeout())));
+      }
+      how_.display.update({.text = fmt::format("[{} done] waiting for {}, which trains {}",
+                                               done_text(), holder, run)});
+      if (how_.signals.poll()) return false;
+      std::this_thread::sleep_for(kOthersTick);
+    }
+  }
+
   bool run_real_ones() {
     for (const MissingRun& missing : missing_) {
       const RealRunOutcome outcome = run_one_really(how_, missing, number_text());
@@ -168,7 +238,7 @@ class Training {
   // Trains each run in one thread, so the number of threads has no effect on the results. The
   // calling thread looks at the signals and shows the progress.
   bool run_virtual_ones() {
-    const std::vector<std::vector<MissingRun>> trainings = this->trainings();
+    std::vector<std::vector<MissingRun>> trainings = this->trainings();
     const int jobs = missing_.front().part->options.jobs;
     std::atomic<std::size_t> next{0};
     std::atomic<int> working{jobs};
@@ -177,6 +247,7 @@ class Training {
     const auto work = [&] {
       try {
         for (std::size_t at = next++; at < trainings.size() && !is_stopped; at = next++) {
+          if (!lock_runs(trainings[at])) continue;
           const RunEnding ending = train_virtually(trainings[at], is_stopped);
           virtual_progress_.erase(*trainings[at].front().run);
           if (is_stopped) break;
@@ -192,10 +263,15 @@ class Training {
     std::vector<std::jthread> threads;
     for (int job = 0; job < jobs; ++job) threads.emplace_back(work);
     const auto began = SteadyClock::now();
+    Deadline renewal = Deadline::after(kRenewal);
     while (working > 0) {
       std::this_thread::sleep_for(kTick);
       if (how_.signals.poll()) is_stopped = true;
       const std::lock_guard lock(mutex_);
+      if (renewal.passed()) {
+        for (const auto& [run, file] : locks_) file.renew();
+        renewal = Deadline::after(kRenewal);
+      }
       how_.display.update({.text = fmt::format("[{} done, {:.0f} s] {}", done_text(),
                                                seconds_since(began), virtual_progress_.text())});
     }
@@ -243,16 +319,19 @@ class Training {
   void finish(const MissingRun& missing, const RunEnding& ending) {
     const std::lock_guard lock(mutex_);
     missing.part->files->finish(*missing.run, ending);
+    locks_.erase(missing.run);
     const std::string number = number_text();
     ++done_;
     note_result(how_, missing, number);
   }
 
   const RunTrainer& how_;
-  const std::vector<MissingRun>& missing_;
+  std::vector<MissingRun> missing_;
   const int total_;
+  bool shares_runs_ = false;  // with other processes
   VirtualProgress virtual_progress_;
-  std::mutex mutex_;  // guards done_, RunFiles::finish() and the display
+  std::mutex mutex_;  // guards done_, locks_, RunFiles::finish() and the display
+  std::map<const RunSpec*, LockFile> locks_;  // of the runs that this process trains
   int done_ = 0;
 };
 

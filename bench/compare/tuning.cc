@@ -9,6 +9,7 @@
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/expected_time.h"
+#include "bench/compare/lock_file.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/machine.h"
@@ -312,18 +313,27 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
   };
   if (options.report.empty()) in_folder.report = numbered_folder("comparison", planned);
   const fs::path& dir = in_folder.report;
-  prepare_folder(dir, planned(dir), options.replace);
+  const std::vector<PlannedFolder> rounds = planned(dir);
+  std::optional<LockFile> files_lock = lock_report_files(in_folder, signals);
+  const FolderLock folder_lock = lock_report(dir, dir, options.shared_command);
+  prepare_folder(dir, rounds, options.replace);
+  files_lock.reset();
   const std::unique_ptr<ProgressDisplay> display = make_progress_display(options.show_progress);
   if (options.report.empty()) display->note("the results go to the folder " + dir.string());
-  const ComparisonFacts facts{.command = command, .machine = machine_here()};
+  const bool shares_runs = !options.shared_command.empty();
+  const ComparisonFacts facts{
+      .command = command, .machine = machine_here(), .is_shared = shares_runs};
   Tuning tuning(in_folder, data, data_facts);
   note_time(in_folder, tuning.runs_of_each(), runs_there(dir, planned(dir)), data, *display);
   for (int round = 1;; ++round) {
     ComparisonPart part = tuning.next_round();
     if (part.runs.empty()) break;
     const fs::path folder = round_folder(dir, round);
-    part.files = std::make_unique<RunFiles>(folder);
-    part.files->begin(part.heads, facts, options.replace);
+    {
+      const auto round_lock = lock_report_files(in_folder, signals);
+      part.files = std::make_unique<RunFiles>(folder, options.shared_command);
+      part.files->begin(part.heads, facts, options.replace);
+    }
     std::vector<MissingRun> missing;
     for (const RunSpec& run : part.runs) {
       // A run that diverged is a result of the search, so it is not repeated.
@@ -333,6 +343,7 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
                               count_text(static_cast<int>(part.runs.size()), "run")));
     const RunTrainer trainer{data, signals, *display, /*notes_failures_only=*/true};
     if (!trainer.train(missing, static_cast<int>(part.runs.size()))) return std::nullopt;
+    if (shares_runs) part.files->remove_stale_locks();
     check(tuning.add_results(folder), "all runs of a round have ended");
   }
   display->finish();

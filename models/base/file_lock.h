@@ -1,6 +1,6 @@
 // Locks on files by flock(2). The kernel releases a lock when the process that holds it exits or is
-// killed. Lock files are never removed, because a process could remove a file that another process
-// has just locked.
+// killed. Only the holder of a lock may remove its file, because a process could remove a file that
+// another process has just locked.
 #pragma once
 
 #include <cstdint>
