@@ -16,10 +16,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // Returns map.json of the folder; an empty object if it is missing or damaged.
-nlohmann::json map_in(const fs::path& dir) {
+nlohmann::ordered_json map_in(const fs::path& dir) {
   std::ifstream in(dir / kMapFile, std::ios::binary);
-  const auto found = nlohmann::json::parse(in, nullptr, false);
-  return found.is_object() ? found : nlohmann::json::object();
+  const auto found = nlohmann::ordered_json::parse(in, nullptr, false);
+  return found.is_object() ? found : nlohmann::ordered_json::object();
+}
+
+void write_map(const fs::path& dir, const nlohmann::ordered_json& object) {
+  replace_file(dir / kMapFile,
+               object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::string step_text(const StepTime& step) {
@@ -49,7 +54,7 @@ std::string conflict_of_map(const fs::path& dir, const std::vector<std::string>&
 bool has_map(const fs::path& dir) { return fs::exists(dir / kMapFile); }
 
 std::vector<std::string> clusters_in(const fs::path& dir) {
-  const nlohmann::json object = map_in(dir);
+  const nlohmann::ordered_json object = map_in(dir);
   std::vector<std::string> names;
   if (object.contains("clusters") && object.at("clusters").is_array()) {
     for (const auto& name : object.at("clusters")) {
@@ -65,13 +70,19 @@ std::vector<std::string> clusters_in(const fs::path& dir) {
 }
 
 std::optional<StepTime> step_time_in(const fs::path& dir) {
-  const nlohmann::json object = map_in(dir);
+  const nlohmann::ordered_json object = map_in(dir);
   const auto step = object.find("step_time");
   if (step == object.end() || !step->is_object()) return std::nullopt;
   const auto milliseconds = step->find("milliseconds");
   if (milliseconds == step->end() || !milliseconds->is_number()) return std::nullopt;
   return StepTime{.milliseconds = milliseconds->get<double>(),
                   .is_measured = step->contains("source") && step->at("source") == "measured"};
+}
+
+void keep_answer(const fs::path& dir, const std::string& sentence) {
+  nlohmann::ordered_json object = map_in(dir);
+  object["answer"] = {{"sentence", sentence}};
+  write_map(dir, object);
 }
 
 MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, const StepTime& step_time,
@@ -88,8 +99,7 @@ void MapFile::write(const std::string& command) const {
       {"step_time",
        {{"milliseconds", step_time_.milliseconds},
         {"source", step_time_.is_measured ? "measured" : "given"}}}};
-  replace_file(dir_ / kMapFile,
-               object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_map(dir_, object);
 }
 
 }  // namespace syncopate::bench

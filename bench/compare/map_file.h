@@ -1,6 +1,6 @@
 // The folder of a map of strategies, which compares the same variants on several clusters.
 // DIR/CLUSTER is the folder of the comparison on one cluster. DIR/map.json has the names of the
-// clusters, in order, and their step time.
+// clusters, in order, their step time, and the answer of the report.
 #pragma once
 
 #include <filesystem>
@@ -23,6 +23,9 @@ std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 // Returns the step time (--step-time) with which the map in the folder was made; nullopt if there
 // is no map, or if map.json has no step time.
 std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
+
+// Writes the answer of the report into map.json. Throws FileError.
+void keep_answer(const std::filesystem::path& dir, const std::string& sentence);
 
 class MapFile {
  public:

@@ -8,6 +8,7 @@
 #include "bench/compare/map_file.h"
 #include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/map_report.h"
+#include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome.h"
 #include "bench/compare/report/strategy_map.h"
 #include "bench/compare/report/terminal_report.h"
@@ -48,6 +49,7 @@ void write_and_print_map(const std::filesystem::path& dir, bool explains, std::o
   out << '\n';
   print_map(out, map);
   write_map_report(dir, map, map.first().command);
+  keep_answer(dir, map_verdict(map));
   print_page(dir, explains, out);
 }
 

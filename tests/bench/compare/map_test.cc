@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <utility>
@@ -34,6 +35,9 @@ TEST_F(MapOfStrategies, ComparesTheSameVariantsOnEachCluster) {
   for (const char* file : {"report.html", "map.svg", "map.csv", "map.json"}) {
     EXPECT_TRUE(fs::exists(dir_ / file)) << file;
   }
+  const std::string answer =
+      nlohmann::json::parse(read_text(dir_ / "map.json"))["answer"]["sentence"];
+  EXPECT_TRUE(contains(result.out, answer)) << answer;
   const ProgramResult again =
       successful(run_program({SYNCOPATE_BENCH, "report", dir_, "--explain"}));
   // A command that trains nothing does not know how long a run takes.

@@ -1,0 +1,193 @@
+"""Writes data for the programs: arrays as NumPy files, tables as CSV files.
+
+Arrays are written in parts, so no second copy is in memory. A NumPy file that is mapped into memory
+is not copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pysyncopate.programs import UsageError, log
+
+Array = npt.NDArray[Any]
+_ROWS = 1024  # rows that are converted and written at a time
+_HELD_OUT = 0.2
+_HEADER_BYTES = 256
+
+
+def has_type(value: Any, package: str, *names: str) -> bool:
+    """Returns whether a value has a class of this package. The package is not imported."""
+    return any(kind.__module__.split(".")[0] == package and kind.__name__ in names for kind in type(value).__mro__)
+
+
+def is_tensor(value: Any) -> bool:
+    return has_type(value, "torch", "Tensor")
+
+
+class NpyFile:
+    """Writes a NumPy file in parts. The header, which has the number of rows, is written last."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "wb")  # noqa: SIM115 (closed by close())
+        self._file.write(bytes(_HEADER_BYTES))
+        self._rows = 0
+        self._first: Array | None = None
+
+    def append(self, rows: Array) -> None:
+        if self._first is None:
+            self._first = rows[:0]
+        rows = rows.astype(self._first.dtype, copy=False)
+        self._rows += len(rows)
+        self._file.write(np.ascontiguousarray(rows).data)
+
+    def close(self) -> None:
+        first = np.empty(0, "f4") if self._first is None else self._first
+        text = repr({"descr": first.dtype.str, "fortran_order": False, "shape": (self._rows, *first.shape[1:])})
+        header = text.encode().ljust(_HEADER_BYTES - 11) + b"\n"
+        self._file.seek(0)
+        self._file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        self._file.close()
+
+
+def _numbers(rows: Any) -> Array:
+    """Returns a part of an array or a tensor as NumPy's numbers."""
+    if is_tensor(rows):
+        rows = rows.detach().cpu()
+        rows = (rows.float() if rows.is_floating_point() else rows).numpy()
+    result: Array = np.asarray(rows)
+    if result.dtype.hasobject:
+        raise UsageError("an array has Python objects; expected numbers, such as x.astype('float32')")
+    return result
+
+
+def inputs(rows: Any, channels_first: bool) -> Array:
+    """Returns samples as the programs read them: [N, H, W, C], of type u8, u16 or f32."""
+    result = _numbers(rows)
+    if channels_first and result.ndim == 4:
+        result = np.moveaxis(result, 1, -1)
+    if result.dtype.kind in "fiub" and result.dtype.name not in ("uint8", "uint16", "float32"):
+        result = result.astype("float32")
+    return result
+
+
+def _targets(rows: Any) -> Array:
+    result = _numbers(rows)
+    if result.dtype.kind == "f":
+        return result.astype("float32", copy=False)
+    return result.astype("uint8") if result.dtype.kind == "b" else result
+
+
+def _parts(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields samples and targets, some rows at a time."""
+    if has_type(data, "torch", "TensorDataset"):
+        data = data.tensors
+    if isinstance(data, (tuple, list)):
+        if len(data) != 2:
+            raise UsageError(f"data has {len(data)} arrays; expected two: samples and targets")
+        x, y = (item if hasattr(item, "shape") else np.asarray(item) for item in data)
+        if len(x) != len(y):
+            raise UsageError(f"data has {len(x)} samples and {len(y)} targets; expected equal numbers")
+        for start in range(0, len(x), _ROWS):
+            yield x[start : start + _ROWS], y[start : start + _ROWS]
+    elif has_type(data, "tensorflow", "DatasetV2"):
+        yield from data.as_numpy_iterator()
+    elif isinstance(data, Iterable):
+        yield from data
+    else:
+        raise UsageError(
+            f"data is a {type(data).__name__}; expected (samples, targets), a DataFrame, a TensorDataset, "
+            "a DataLoader, a batched tf.data.Dataset, a folder, or a name as in syncopate train --data"
+        )
+
+
+def _mapped_file(array: Any, channels_first: bool) -> str | None:
+    """Returns the NumPy file that an array is, if the programs can read the file as it is."""
+    if not isinstance(array, np.memmap) or array.mode != "r" or not array.flags.c_contiguous:
+        return None
+    path = str(array.filename)
+    if not path.endswith(".npy") or (channels_first and array.ndim == 4):
+        return None
+    whole = np.load(path, mmap_mode="r")
+    return path if whole.shape == array.shape and whole.dtype == array.dtype else None
+
+
+def _write_split(data: Any, folder: Path, split: str, channels_first: bool) -> None:
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        files = [_mapped_file(data[0], channels_first), _mapped_file(data[1], False)]
+        if all(files):
+            for name, file in zip("xy", files):
+                os.symlink(os.path.abspath(str(file)), folder / f"{name}_{split}.npy")
+            return
+    files_out = [NpyFile(folder / f"{name}_{split}.npy") for name in "xy"]
+    for x, y in _parts(data):
+        files_out[0].append(inputs(x, channels_first))
+        files_out[1].append(_targets(y))
+    for file_out in files_out:
+        file_out.close()
+
+
+def _write_and_hold_out(data: Any, folder: Path, channels_first: bool) -> None:
+    random = np.random.default_rng(1)
+    files = {(n, s): NpyFile(folder / f"{n}_{s}.npy") for n in "xy" for s in ("train", "test")}
+    for x_part, y_part in _parts(data):
+        x, y = inputs(x_part, channels_first), _targets(y_part)
+        is_test = random.random(len(x)) < _HELD_OUT
+        for split, rows in (("train", ~is_test), ("test", is_test)):
+            files["x", split].append(x[rows])
+            files["y", split].append(y[rows])
+    for file in files.values():
+        file.close()
+
+
+def _write_table(data: Any, test: Any, folder: Path, label: Any, targets: Any) -> str:
+    column = f":targets={','.join([targets] if isinstance(targets, str) else targets)}" if targets else ""
+    column = column or (f":{label}" if label else "")
+    data.to_csv(folder / "train.csv", index=False)
+    if test is None:
+        return f"csv:{folder / 'train.csv'}{column}"
+    test.to_csv(folder / "test.csv", index=False)
+    return f"csv:{folder}{column}"
+
+
+def _name_of_path(path: str | os.PathLike[str]) -> str:
+    """Returns the --data name of a folder or a file; another text is a --data name already."""
+    text = os.fspath(path)
+    if os.path.isdir(text):
+        is_npy = os.path.exists(os.path.join(text, "x_train.npy"))
+        return f"{'npy' if is_npy else 'images'}:{os.path.abspath(text)}"
+    return f"csv:{os.path.abspath(text)}" if os.path.isfile(text) else text
+
+
+def write_data(data: Any, test: Any, folder: Path, channels_first: bool, label: Any = None, targets: Any = None) -> str:
+    """Writes data into a folder, and returns its name for --data."""
+    if isinstance(data, (str, os.PathLike)):
+        return _name_of_path(data)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*_t*.npy"):
+        old.unlink()  # may be a link
+    if has_type(data, "pandas", "DataFrame"):
+        return _write_table(data, test, folder, label, targets)
+    if test is None:
+        log.info("no test data: a fifth of the samples is held out")
+        _write_and_hold_out(data, folder, channels_first)
+    else:
+        _write_split(data, folder, "train", channels_first)
+        _write_split(test, folder, "test", channels_first)
+    return f"npy:{folder}"
+
+
+def example_of(data: Any, num_targets: int) -> Array | None:
+    """Returns two samples as f32 in the layout of the network; None for data that has a name."""
+    if isinstance(data, (str, os.PathLike)):
+        return None
+    if has_type(data, "pandas", "DataFrame"):
+        return np.zeros((2, data.shape[1] - num_targets), "float32")
+    rows = _numbers(next(iter(_parts(data)))[0][:2]).astype("float32")
+    return np.repeat(rows, 2, 0) if len(rows) == 1 else rows

@@ -1,0 +1,183 @@
+"""Comparison of strategies: compare(), and its report."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pysyncopate.folders import Folder
+from pysyncopate.programs import UsageError, as_text, needs, reports_errors, run, split_flags
+from pysyncopate.progress import Progress
+from pysyncopate.training import prepare
+
+
+class Report:
+    """The report of a comparison; a notebook shows its verdict and its figure.
+
+    Report("FOLDER") opens the folder of an earlier comparison. path: the folder, with report.html,
+    comparison.json, runs.csv and plots/*.svg. text: what the program printed: table, cautions,
+    verdict.
+    """
+
+    def __init__(self, path: str | Path, folder: Folder | None = None, text: str = "") -> None:
+        self.path = Path(path)
+        self._folder = folder or Folder()
+        self.text = text or run(self._folder, "syncopate-bench", ["report", self.path]).out
+
+    def __repr__(self) -> str:
+        return f"<pysyncopate.Report {self.path}>\n{self.text}"
+
+    def _repr_html_(self) -> str:
+        svg = base64.b64encode(self._figure().read_bytes()).decode()
+        return (
+            f"<p><b>{html.escape(self.verdict)}</b></p>"
+            f'<img alt="{html.escape(self.verdict)}" src="data:image/svg+xml;base64,{svg}">'
+            f"<details><summary>table and cautions</summary><pre>{html.escape(self.text)}</pre></details>"
+        )
+
+    @property
+    def clusters(self) -> list[str]:
+        """The names of the clusters; empty for a comparison on one cluster."""
+        file = self.path / "map.json"
+        return list(json.loads(file.read_text())["clusters"]) if file.exists() else []
+
+    @property
+    def comparison(self) -> dict[str, Any]:
+        """All results: comparison.json, or map.json if there are several clusters."""
+        name = "map.json" if self.clusters else "comparison.json"
+        content: dict[str, Any] = json.loads((self.path / name).read_text())
+        return content
+
+    @property
+    def verdict(self) -> str:
+        """One sentence that says which strategy to use."""
+        return str(self.comparison["answer"]["sentence"])
+
+    @property
+    def table(self) -> Any:
+        """A DataFrame with a row for each variant, or for each variant on each cluster.
+
+        seconds_to_target is training time in seconds; accuracy is from 0 to 1.
+        """
+        pandas = needs("pandas")
+        if self.clusters:
+            return pandas.read_csv(self.path / "map.csv")
+        return pandas.DataFrame(self.comparison["rows"])
+
+    @property
+    def curves(self) -> Any:
+        """A DataFrame with a row for each evaluation of each run: label, seed, seconds, accuracy."""
+        pandas = needs("pandas")
+        if not self.clusters:
+            return pandas.read_csv(self.path / "curves.csv")
+        tables = {name: pandas.read_csv(self.path / name / "curves.csv") for name in self.clusters}
+        return pandas.concat(tables, names=["cluster", None]).reset_index("cluster")
+
+    def plot(self, x: str = "seconds", y: str = "accuracy", cluster: str | None = None) -> Any:
+        """Draws one curve for each run, and returns matplotlib's Axes.
+
+        x: "seconds", "samples" or "step". y: "accuracy" or "loss".
+        """
+        pyplot = needs("matplotlib.pyplot", "matplotlib")
+        curves = self.curves
+        if self.clusters:
+            curves = curves[curves["cluster"] == (cluster or self.clusters[0])]
+        _, axes = pyplot.subplots()
+        for number, (label, runs) in enumerate(curves.dropna(subset=[y]).groupby("label", sort=False)):
+            for seed, (_, points) in enumerate(runs.groupby("seed")):
+                axes.plot(points[x], points[y], f"C{number % 10}", lw=1, label=None if seed else label)
+        axes.set(xlabel=x, ylabel=y, title=self.verdict)
+        axes.title.set(fontsize="small", wrap=True)
+        axes.legend(fontsize="small")
+        return axes
+
+    @reports_errors
+    def save(self, file: str | Path, figure: str | None = None) -> None:
+        """Writes the figure to a file: .svg as the program drew it; .png, .pdf: plot().
+
+        figure: another figure of the report, such as "accuracy-seconds" (plots/NAME.svg).
+        """
+        if Path(file).suffix == ".svg":
+            shutil.copyfile(self._figure(figure), file)
+        else:
+            self.plot().figure.savefig(file, bbox_inches="tight")
+
+    def _figure(self, name: str | None = None) -> Path:
+        if name is None and self.clusters:
+            return self.path / "map.svg"
+        plots = self.path / "plots"
+        found = [plots / f"{known}.svg" for known in ([name] if name else ["time", "accuracy-seconds", "accuracy"])]
+        for file in found:
+            if file.exists():
+                return file
+        names = ", ".join(sorted(file.stem for file in plots.glob("*.svg")))
+        raise UsageError(f"{name}: the report has no such figure; it has {names}")
+
+
+@reports_errors
+def compare(
+    model: Any = "mnist-cnn",
+    data: Any = "digits",
+    *,
+    test: Any = None,
+    workers: int | None = 8,
+    strategies: Any = None,
+    clusters: Any = None,
+    tune: Any = False,
+    seeds: int = 5,
+    clock: str | None = "virtual",
+    report: str | Path | None = None,
+    label: str | None = None,
+    targets: Any = None,
+    loss: str | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    progress: bool = True,
+    **flags: Any,
+) -> Report:
+    """Trains a network under several strategies, and reports which strategy is best.
+
+    model, data, test, label, targets, loss, input_shape, progress: as for train().
+    workers: number of workers of each variant; None with preset=NAME.
+    strategies: list of variants, such as ["mirrored", "parameter-server:async"]; a dict gives
+        variants flags of their own: {"mirrored": {"learning_rate": 0.1}, "parameter-server:async": {}}.
+    clusters: list of simulated clusters, such as ["equal", "slow-worker"].
+    tune: search the learning rate of each variant first; "momentum,batch-size" searches more.
+    seeds: number of runs of each variant. A claim needs five or more.
+    clock: "virtual" simulates the time of any number of workers in one process, and gives the same
+        result again; "real" starts processes and measures their time.
+    report: folder to keep. The same call with this folder makes only the missing runs. None: a
+        folder that is removed with the report.
+    flags: the flags of `syncopate-bench compare`, such as slow_worker="4x", epochs=5,
+        link_rate="1gbit", target_accuracy=0.9, and those of `syncopate train`, such as
+        optimizer="sgd", learning_rate=0.1. pysyncopate.flags("compare") prints them.
+
+    Raises UsageError if an argument is wrong, and SyncopateError if the comparison fails.
+    """
+    folder = Folder()
+    path = folder / "report" if report is None else Path(report).absolute()
+    into = folder.path if report is None else path / "inputs"
+    network, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
+    if isinstance(strategies, Mapping):
+        strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
+    values = {
+        "model": network.model,
+        "data": name,
+        "workers": workers,
+        "strategies": strategies,
+        "clusters": clusters,
+        "tune": tune,
+        "seeds": seeds,
+        "clock": None if clusters else clock,
+        "report": path,
+        "init_from": network.weights,
+        **flags,
+    }
+    own, train_flags = split_flags(values, "syncopate-bench", "compare")
+    with Progress(progress, "compare", None, "runs") as bar:
+        output = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
+    return Report(path, folder, output.out)

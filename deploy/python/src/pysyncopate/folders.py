@@ -1,0 +1,56 @@
+"""Temporary folders that do not outlive the processes that use them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+
+_PREFIX = "pysyncopate-"
+
+
+class Folder:
+    """A temporary folder, which is removed with this object or at the end of the process.
+
+    The folder has a locked file, which programs that use the folder inherit. After SIGKILL nothing
+    is removed, so the next Folder removes all folders without a locked file.
+    """
+
+    def __init__(self) -> None:
+        sweep()
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        # The name `lock` appears when the file is locked, so sweep() never sees it unlocked.
+        new = self.path / "lock.new"
+        self.lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        new.rename(self.path / "lock")
+        self._finalizer = weakref.finalize(self, _remove, self.path, self.lock, os.getpid())
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+
+def _remove(path: Path, lock: int, owner: int) -> None:
+    if os.getpid() != owner:  # a forked process, which does not own the folder
+        return
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
+
+
+def sweep() -> None:
+    """Removes the folders that a killed process left."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/lock"):
+        try:
+            descriptor = os.open(lock, os.O_RDWR)
+        except OSError:  # another user's folder, or removed in the meantime
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+        except OSError:  # in use
+            pass
+        finally:
+            os.close(descriptor)

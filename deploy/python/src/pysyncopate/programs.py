@@ -1,0 +1,263 @@
+"""Finds and runs the programs. A program that fails raises an exception with the program's line.
+
+A program ends when the Python process ends, even by SIGKILL. Output goes into memory, because a
+full disk must not hide an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import json
+import logging
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
+from urllib.parse import unquote, urlparse
+
+from pysyncopate.folders import Folder
+
+log = logging.getLogger("pysyncopate")
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+_SECONDS_TO_STOP = 20.0  # a program writes its last checkpoint in this time
+
+
+class SyncopateError(RuntimeError):
+    """A program failed. The text is the program's own line."""
+
+
+class UsageError(SyncopateError, ValueError):
+    """An argument is wrong. The text is the program's own line."""
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def reports_errors(function: Function) -> Function:
+    """Turns errors of the operating system, such as a full disk, into SyncopateError."""
+
+    @functools.wraps(function)
+    def inner(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            raise SyncopateError(f"{place}{error.strerror or error}") from None
+
+    return cast(Function, inner)
+
+
+def needs(module: str, packages: str = "") -> Any:
+    """Imports an optional module. Raises SyncopateError that names the packages to install."""
+    try:
+        return __import__(module, fromlist=["_"])
+    except ImportError as error:
+        raise SyncopateError(f"{error}; run: pip install {packages or module}") from None
+
+
+def _homes() -> Iterator[Path]:
+    """Yields the folders that may have the programs, in the order of precedence."""
+    if os.environ.get("SYNCOPATE_HOME"):
+        yield Path(os.environ["SYNCOPATE_HOME"])
+        return
+    package = Path(__file__).resolve().parent
+    yield package / "bundle"  # in a wheel
+    if len(package.parents) > 3:
+        yield package.parents[3]  # in a checkout
+    try:  # installed from a checkout by `pip install deploy/python`
+        source = metadata.distribution("pysyncopate").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        source = None
+    if source:
+        yield Path(unquote(urlparse(json.loads(source)["url"]).path)).parent.parent
+
+
+@functools.cache
+def _find(name: str, home: str) -> str:
+    folder = "deploy" if name == "syncopate" else "bench"
+    searched = list(_homes())
+    for home_folder in searched:
+        for place in ("bin", folder, f"build/release/{folder}"):
+            path = home_folder / place / name
+            if path.is_file() and os.access(path, os.X_OK):
+                return str(path)
+    if platform.machine() != "x86_64":
+        raise SyncopateError(f"pysyncopate runs on x86-64 Linux, not on {platform.machine()}")
+    raise SyncopateError(
+        f"the program {name} was not found in {', '.join(map(str, searched))}; install the wheel, "
+        "or set SYNCOPATE_HOME to a checkout that is built, or to an unpacked bundle"
+    )
+
+
+def find(name: str) -> str:
+    """Returns the path of a program. Raises SyncopateError if it is nowhere."""
+    return _find(name, os.environ.get("SYNCOPATE_HOME", ""))
+
+
+class Output:
+    """What a program wrote."""
+
+    def __init__(self, out: str, err: str) -> None:
+        self.out = out
+        self.err = err
+
+
+def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[[str], None] | None = None) -> Output:
+    """Runs a program to its end, and returns its output.
+
+    folder: the program holds it until it ends. watch: called about ten times per second with the
+    new text on standard error. Raises UsageError for exit code 2, and SyncopateError for others.
+    An exception in this thread, such as KeyboardInterrupt, first stops the program.
+    """
+    command = [find(program), *map(str, arguments)]
+    log.info("%s", " ".join(command))
+    parent = os.getpid()
+
+    def end_with_parent() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    with _memory_file() as out, _memory_file() as err:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+            pass_fds=(folder.lock,),
+        )
+        seen = 0
+        try:
+            code: int | None = None
+            while code is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = child.wait(0.1)
+                text = _text(err, seen)
+                seen += len(text)
+                if watch is not None:
+                    watch(text.decode(errors="replace"))
+        except BaseException:
+            _stop(child)
+            raise
+        output = Output(_text(out).decode(errors="replace"), _text(err).decode(errors="replace"))
+    for line in output.err.splitlines():
+        log.log(logging.WARNING if " warning" in line and code == 0 else logging.INFO, "%s", line)
+    if code == 0:
+        return output
+    ending = f"{program} was ended by {signal.Signals(-code).name}" if code < 0 else ""
+    message = _complaint(output.err) or ending or f"{program} ended with exit code {code}"
+    raise (UsageError if code == 2 else SyncopateError)(message)
+
+
+def _memory_file() -> Any:
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("pysyncopate"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _text(file: Any, start: int = 0) -> bytes:
+    # The program shares the position in the file, so the position must not be moved.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size - start, start)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    try:
+        child.terminate()
+        child.wait(_SECONDS_TO_STOP)
+    except BaseException:  # did not stop in time, or interrupted again
+        child.kill()
+        child.wait()
+
+
+def _complaint(text: str) -> str:
+    """Returns the line in which the program says what is wrong; "" if it wrote nothing."""
+    lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+    errors = [re.sub(r"^\[[^\]]*\] ", "", line) for line in lines]
+    own = [line for line in errors if line.startswith(("syncopate: ", "syncopate-bench: "))]
+    return (own or lines[-1:] or [""])[0]
+
+
+@functools.cache
+def help_of(program: str, command: str) -> str:
+    """Returns the text of `PROGRAM COMMAND --help`."""
+    return subprocess.run([find(program), command, "--help"], capture_output=True, text=True).stdout
+
+
+@functools.cache
+def flags_of(program: str, command: str) -> dict[str, str]:
+    """Returns the flags of a command, such as "--epochs", and the help text of each."""
+    found = re.split(r"\n  (--[a-z0-9-]+)", help_of(program, command))
+    return dict(zip(found[1::2], found[2::2]))
+
+
+def flags(command: str = "train") -> None:
+    """Prints the flags of a command: train, launch or compare. A keyword has _ in place of -."""
+    print(help_of("syncopate-bench" if command == "compare" else "syncopate", command))
+
+
+def as_text(value: Any) -> str:
+    """Returns a value as it is written on a command line: lists and dicts with commas."""
+    if isinstance(value, Mapping):
+        return ",".join(
+            name.replace("_", "-") if item is True else f"{name.replace('_', '-')}={as_text(item)}"
+            for name, item in value.items()
+        )
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(as_text, value))
+    return str(value)
+
+
+def as_flags(values: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
+    """Returns keyword arguments as flags. None and False leave a flag out.
+
+    known: the flags and their help. A list is repeated if the help says that the flag may be.
+    """
+    result: list[str] = []
+    for name, value in values.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        is_repeated = isinstance(value, (list, tuple)) and bool(re.search(r"may\s+be\s+repeated", known.get(flag, "")))
+        for item in value if is_repeated else [value]:
+            result += [flag] if item is True else [flag, as_text(item)]
+    return result
+
+
+def split_flags(values: Mapping[str, Any], program: str, command: str) -> tuple[list[str], list[str]]:
+    """Returns the flags of a command, and the other ones, which are flags of train."""
+    own, train = flags_of(program, command), flags_of("syncopate", "train")
+    is_own = {name: "--" + name.replace("_", "-") in own for name in values}
+    return (
+        as_flags({name: value for name, value in values.items() if is_own[name]}, own),
+        as_flags({name: value for name, value in values.items() if not is_own[name]}, train),
+    )
+
+
+def _become(name: str) -> NoReturn:
+    try:
+        path = find(name)
+    except SyncopateError as error:
+        sys.exit(f"{name}: {error}")
+    os.execv(path, [path, *sys.argv[1:]])
+
+
+def syncopate() -> NoReturn:
+    """Becomes the program `syncopate`, with the arguments of this process."""
+    _become("syncopate")
+
+
+def syncopate_bench() -> NoReturn:
+    """Becomes the program `syncopate-bench`, with the arguments of this process."""
+    _become("syncopate-bench")

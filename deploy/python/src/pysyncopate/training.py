@@ -1,0 +1,212 @@
+"""Training under one strategy: train(), and its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pysyncopate.arrays import Array, NpyFile, example_of, has_type, inputs, is_tensor, write_data
+from pysyncopate.folders import Folder
+from pysyncopate.networks import Network, is_torch, load_weights, read_weights, write_network
+from pysyncopate.programs import as_flags, flags_of, needs, reports_errors, run, split_flags
+from pysyncopate.progress import Progress
+
+
+class Result:
+    """What a training run left. Its files are in a temporary folder, unless flags name others.
+
+    events: the lines of the metrics file: begin, step, eval, worker and summary.
+    summary: the last of them. output: what the program printed.
+    """
+
+    def __init__(self, folder: Folder, job: Mapping[str, Any], channels_first: bool, output: str) -> None:
+        self._folder = folder
+        self._job = dict(job)
+        self._channels_first = channels_first
+        self.output = output
+        with open(job["metrics"]) as lines:
+            self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        self.summary: dict[str, Any] = [e for e in self.events if e["event"] == "summary"][-1]
+
+    def __repr__(self) -> str:
+        return f"<pysyncopate.Result {self.summary['strategy']}, {self.summary['steps']} steps>\n{self.output}"
+
+    @property
+    def history(self) -> Any:
+        """A DataFrame with a row for each evaluation: step, epoch, test_loss, test_accuracy and more.
+
+        trained_seconds is training time in seconds, without evaluations.
+        """
+        return self._table("eval")
+
+    @property
+    def steps(self) -> Any:
+        """A DataFrame with a row for each `log_every` steps: loss, learning_rate and more."""
+        return self._table("step")
+
+    def _table(self, event: str) -> Any:
+        table = needs("pandas").DataFrame([e for e in self.events if e["event"] == event])
+        return table.drop(columns=["event", "began_at"], errors="ignore")
+
+    @property
+    def accuracy(self) -> float | None:
+        """The final accuracy on the test samples, from 0 to 1; None if targets are numbers."""
+        return self.summary.get("test_accuracy")
+
+    @property
+    def loss(self) -> float | None:
+        """The final loss on the test samples."""
+        return self.summary.get("test_loss")
+
+    @property
+    def hash(self) -> str:
+        """The program's hash of all weights. Equal hashes mean equal bits."""
+        return str(self.summary["weights_hash"])
+
+    @property
+    def checkpoint(self) -> Path:
+        """The newest checkpoint."""
+        return max(Path(self._job["checkpoint_dir"]).glob("checkpoint-*.safetensors"))
+
+    @reports_errors
+    def weights(self) -> dict[str, Array]:
+        """The weights and running statistics as NumPy arrays, with PyTorch's names and shapes."""
+        out = self._folder / "weights.safetensors"
+        run(self._folder, "syncopate", ["export", "--checkpoint", self.checkpoint, out])
+        return read_weights(out)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights and running statistics as torch tensors, for Module.load_state_dict()."""
+        torch = needs("torch")
+        return {name: torch.from_numpy(value.copy()) for name, value in self.weights().items()}
+
+    def load_into(self, model: Any) -> Any:
+        """Puts the weights into a module of the same network, and returns the module.
+
+        Raises an exception if a tensor is missing, left over, or of another shape.
+        """
+        load_weights(model, self.weights())
+        return model
+
+    @reports_errors
+    def predict(self, x: Any) -> Array:
+        """Returns the probabilities of all classes, [N, classes], or the predicted numbers.
+
+        x: an array, a tensor or a DataFrame in the layout of the training samples, or paths of
+        pictures. The program normalises the samples as in training.
+        """
+        if has_type(x, "pandas", "DataFrame"):
+            files = [self._folder / "predict.csv"]
+            x.to_csv(files[0], index=False)
+        elif isinstance(x, (str, Path)):
+            files = [Path(x)]
+        elif isinstance(x, (list, tuple)) and x and isinstance(x[0], (str, Path)):
+            files = [Path(item) for item in x]
+        else:
+            files = [self._folder / "predict.npy"]
+            file = NpyFile(files[0])
+            file.append(inputs(x, self._channels_first or is_tensor(x)))
+            file.close()
+        output = run(self._folder, "syncopate", ["predict", "--json", "--checkpoint", self.checkpoint, *files])
+        rows = [json.loads(line) for line in output.out.splitlines()]
+        return np.array([next(row[k] for k in ("probabilities", "values", "shares") if k in row) for row in rows])
+
+    def resume(self, **changes: Any) -> Result:
+        """Goes on from the newest checkpoint, with changed flags, such as epochs=10."""
+        return _train(self._folder, {**self._job, **changes, "resume": True}, self._channels_first)
+
+
+@reports_errors
+def train(
+    model: Any = "mnist-cnn",
+    data: Any = "digits",
+    *,
+    test: Any = None,
+    strategy: str = "one-device",
+    workers: int = 1,
+    servers: int = 0,
+    label: str | None = None,
+    targets: Any = None,
+    loss: str | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    progress: bool = True,
+    **flags: Any,
+) -> Result:
+    """Trains a network under a strategy, and returns the result.
+
+    model: a torch module, a Keras model, an ONNX file, a network file, or a name, such as "mlp".
+        Training begins with the weights of a module or a model; init_from=None takes random ones.
+    data: (samples, targets) as arrays or tensors, a TensorDataset, a DataLoader, a batched
+        tf.data.Dataset, a DataFrame, a folder, or a name, such as "images:DIR". Samples have the
+        layout of the network: [N, C, H, W] for torch modules and tensors, otherwise [N, H, W, C].
+        u8 and u16 values are scaled to [0, 1] and normalised; f32 values are taken as they are.
+    test: test data of the same kind. None: a fifth of the samples is held out.
+    strategy: "one-device", "mirrored", "multi-worker-mirrored", "central-storage", "pipeline" or
+        "parameter-server".
+    workers, servers: number of processes. One worker without servers is one process.
+    label, targets: column of a DataFrame with the classes, or columns with numbers to predict.
+    loss: "mean-squared-error" for targets that are numbers, or "binary-cross-entropy".
+    input_shape: shape of a sample without N. Required for a torch module if data is a name.
+    progress: show a progress bar.
+    flags: the flags of `syncopate train` and `syncopate launch`, such as epochs=5,
+        learning_rate=0.1, batch_size=256, devices="cuda", checkpoint_dir="runs/a", seed=2.
+        pysyncopate.flags() prints all.
+
+    Raises UsageError if an argument is wrong, and SyncopateError if training fails.
+    """
+    folder = Folder()
+    network, name, channels_first = prepare(model, data, test, folder, folder.path, label, targets, loss, input_shape)
+    job = {
+        "model": network.model,
+        "data": name,
+        "strategy": strategy,
+        "workers": workers,
+        "servers": servers,
+        "init_from": network.weights,
+        "checkpoint_dir": folder / "checkpoints",
+        "metrics": folder / "metrics.jsonl",
+        "progress": progress,
+        **flags,
+    }
+    return _train(folder, job, channels_first)
+
+
+def prepare(
+    model: Any,
+    data: Any,
+    test: Any,
+    folder: Folder,
+    into: Path,
+    label: Any,
+    targets: Any,
+    loss: Any,
+    input_shape: tuple[int, ...] | None,
+) -> tuple[Network, str, bool]:
+    """Writes network and data into a folder. Returns them, and whether channels are first."""
+    samples = data[0] if isinstance(data, (tuple, list)) and data else data
+    channels_first = is_torch(model) or is_tensor(samples) or has_type(data, "torch", "TensorDataset", "DataLoader")
+    example: Array | None
+    if input_shape is not None:
+        example = np.zeros((2, *input_shape), "float32")
+    else:
+        example = example_of(data, len(targets) if isinstance(targets, (list, tuple)) else 1)
+    network = write_network(model, folder, into / "network", example, loss)
+    return (network, write_data(data, test, into / "data", channels_first, label, targets), channels_first)
+
+
+def _train(folder: Folder, job: dict[str, Any], channels_first: bool) -> Result:
+    values = {name: value for name, value in job.items() if name not in ("workers", "servers", "progress")}
+    if job["workers"] == 1 and job["servers"] == 0:
+        command = ["train", *as_flags(values, flags_of("syncopate", "train"))]
+    else:
+        launch, train_flags = split_flags(values, "syncopate", "launch")
+        tasks = ["--workers", job["workers"], "--servers", job["servers"]]
+        command = ["launch", *tasks, *launch, "--", "train", *train_flags]
+    with Progress(job["progress"], str(job["strategy"]), job.get("epochs"), "epoch") as bar:
+        bar.follow(Path(job["metrics"]))
+        output = run(folder, "syncopate", [*command, "--no-progress"], bar.watch)
+    return Result(folder, job, channels_first, output.out)

@@ -1,0 +1,65 @@
+"""compare() without PyTorch."""
+
+import pytest
+
+import pysyncopate as ps
+
+FEW = {"epochs": 2, "seeds": 2, "workers": 2, "optimizer": "sgd", "learning_rate": 0.1, "progress": False}
+VARIANTS = ["one-device", "parameter-server:async"]
+
+
+def test_has_the_verdict_of_the_program(data):
+    report = ps.compare("mlp", data, strategies=VARIANTS, slow_worker="4x", **FEW)
+    assert report.verdict in " ".join(report.text.split())
+    assert [row["name"] for row in report.comparison["rows"]] == VARIANTS
+    assert "slow worker=1,factor=4" in report.comparison["trouble"]
+    page = report._repr_html_()
+    assert report.verdict in page
+    assert "data:image/svg+xml" in page
+
+
+def test_gives_variants_their_own_flags(data):
+    strategies = {"one-device": {"learning_rate": 0.05, "nesterov": True, "optimizer": "momentum"}, "mirrored": {}}
+    report = ps.compare("mlp", data, strategies=strategies, **FEW)
+    own, common = report.comparison["variants"]
+    assert (own["optimizer"], own["learning_rate"]) == ("momentum", 0.05)
+    assert (common["optimizer"], common["learning_rate"]) == ("sgd", 0.1)
+
+
+def test_compares_on_several_clusters(data, tmp_path):
+    report = ps.compare("mlp", data, strategies=VARIANTS, clusters=["equal", "slow-worker"], **FEW)
+    assert report.clusters == ["equal", "slow-worker"]
+    assert report.verdict in " ".join(report.text.split())
+    report.save(tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").read_text().startswith("<svg")
+
+
+def test_keeps_a_named_report_and_goes_on_with_it(data, tmp_path):
+    first = ps.compare("mlp", data, strategies=VARIANTS, report=tmp_path / "r", **FEW)
+    more = ps.compare("mlp", data, strategies=VARIANTS, report=tmp_path / "r", **{**FEW, "seeds": 3})
+    assert len(more.comparison["variants"][0]["runs"]) == 3
+    assert ps.Report(tmp_path / "r").verdict == more.verdict
+    assert first.path == more.path
+
+
+def test_names_the_figures_of_a_report(data, tmp_path):
+    report = ps.compare("mlp", data, strategies=VARIANTS, **FEW)
+    with pytest.raises(ps.UsageError, match=r"it has .*throughput"):
+        report.save(tmp_path / "f.svg", figure="speed")
+    report.save(tmp_path / "f.svg", figure="throughput")
+    assert (tmp_path / "f.svg").exists()
+
+
+def test_reports_a_wrong_flag_in_one_line():
+    with pytest.raises(ps.UsageError, match="unknown flag --worker"):
+        ps.compare(worker=2, progress=False)
+
+
+def test_has_tables_and_axes(data):
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
+    pyplot.switch_backend("agg")
+    report = ps.compare("mlp", data, strategies=VARIANTS, clusters=["equal", "jitter"], **FEW)
+    assert set(report.table["cluster"]) == {"equal", "jitter"}
+    assert report.curves["accuracy"].max() > 0.5
+    assert len(report.plot(cluster="jitter").lines) == 4

@@ -1,0 +1,208 @@
+"""train() without PyTorch: networks of the zoo and NumPy arrays."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import bars, processes_of
+
+import pysyncopate as ps
+from pysyncopate.folders import sweep
+from pysyncopate.programs import find
+
+FEW = {"epochs": 1, "progress": False, "threads": 1, "batch_size_per_replica": 32}
+
+
+def shell(*words):
+    return subprocess.run([find("syncopate"), *words], capture_output=True, text=True, check=True)
+
+
+def test_has_the_result_of_the_program(data):
+    run = ps.train("mlp", data, **{**FEW, "epochs": 3})
+    assert run.accuracy > 0.9
+    assert run.loss < 0.5
+    assert run.hash in run.output
+    assert [event["step"] for event in run.events if event["event"] == "eval"][-1] == run.summary["steps"]
+    assert run.checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    "tasks, words",
+    [
+        ({}, ["train", "--strategy", "one-device"]),
+        ({"strategy": "mirrored", "replicas": 2}, ["train", "--strategy", "mirrored", "--replicas", "2"]),
+        (
+            {"strategy": "multi-worker-mirrored", "workers": 2},
+            ["launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"],
+        ),
+    ],
+)
+def test_has_the_hash_of_the_shell(tasks, words, data, tmp_path):
+    for split in "train", "test":
+        np.save(tmp_path / f"x_{split}.npy", data[0])
+        np.save(tmp_path / f"y_{split}.npy", data[1])
+    run = ps.train("mlp", data, test=data, **FEW, share_devices=True, **tasks)
+    metrics = tmp_path / "metrics.jsonl"
+    shell(
+        *words,
+        "--model",
+        "mlp",
+        "--data",
+        f"npy:{tmp_path}",
+        "--epochs",
+        "1",
+        "--threads",
+        "1",
+        "--batch-size-per-replica",
+        "32",
+        "--share-devices",
+        "--metrics",
+        str(metrics),
+    )
+    summary = json.loads(metrics.read_text().splitlines()[-1])
+    assert run.hash == summary["weights_hash"]
+
+
+def test_repeats_the_updates_of_a_parameter_server(data, tmp_path):
+    record = tmp_path / "record"
+    run = ps.train(
+        "mlp",
+        data,
+        test=data,
+        **FEW,
+        strategy="parameter-server",
+        workers=2,
+        servers=1,
+        share_devices=True,
+        record=record,
+    )
+    replay = subprocess.run(
+        [find("syncopate-bench"), "compare", "--replay", record, "--data", f"npy:{run.checkpoint.parents[1] / 'data'}"],
+        capture_output=True,
+        text=True,
+    )
+    assert replay.returncode == 0, replay.stderr
+    assert run.hash in replay.stdout
+
+
+def test_predicts_with_the_checkpoint(data):
+    run = ps.train("mlp", data, test=data, **{**FEW, "epochs": 3})
+    probabilities = run.predict(data[0])
+    assert probabilities.shape == (600, 4)
+    assert np.mean(probabilities.argmax(1) == data[1]) == pytest.approx(run.accuracy, abs=1e-9)
+
+
+def test_resumes_with_other_flags(data):
+    run = ps.train("mlp", data, **FEW)
+    whole = ps.train("mlp", data, **{**FEW, "epochs": 2})
+    assert run.resume(epochs=2).hash == whole.hash
+
+
+def test_writes_arrays_as_the_program_reads_them(tmp_path):
+    run = ps.train("mlp", (bars()[0].astype("float64"), bars()[1]), **FEW)
+    folder = run.checkpoint.parents[1] / "data"
+    parts = [np.load(folder / f"x_{split}.npy") for split in ("train", "test")]
+    assert parts[0].dtype == np.float32
+    assert sum(map(len, parts)) == 600
+    assert len(parts[1]) == pytest.approx(120, abs=40)
+
+
+def test_does_not_copy_a_mapped_file(data, tmp_path):
+    for name, array in zip("xy", data):
+        np.save(tmp_path / f"{name}.npy", array)
+    x, y = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "xy")
+    run = ps.train("mlp", (x, y), test=(x[::-1], y[::-1]), **FEW)
+    folder = run.checkpoint.parents[1] / "data"
+    assert os.path.realpath(folder / "x_train.npy") == str(tmp_path / "x.npy")
+    assert np.array_equal(np.load(folder / "x_test.npy"), data[0][::-1])
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"epoch": 1}, "unknown flag --epoch; did you mean '--epochs'?"),
+        ({"optimizer": "rmsprop"}, "--optimizer"),
+        ({"model": "mpl"}, "mlp"),
+        ({"data": "npy:/nowhere"}, "there is no folder /nowhere"),
+        ({"strategy": "mirrored", "workers": 2}, "--strategy mirrored is one task"),
+        ({"data": (np.array([object()]), np.array([1]))}, "Python objects"),
+        ({"data": (np.zeros((4, 3)), np.zeros(3))}, "4 samples and 3 targets"),
+        ({"data": 7}, "data is a int"),
+        ({"model": 7}, "model is a int"),
+    ],
+)
+def test_reports_a_wrong_argument_in_one_line(arguments, words, scratch):
+    with pytest.raises(ps.UsageError) as error:
+        ps.train(**{"progress": False, **arguments})
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    del error
+    assert not list(scratch.glob("pysyncopate-*"))
+
+
+def test_refuses_cuda_without_the_module():
+    if "libsyncopate_cuda.so" not in shell("info").stdout:
+        pytest.skip("this build has the CUDA module")
+    with pytest.raises(ps.SyncopateError, match="CUDA"):
+        ps.train(devices="cuda", progress=False)
+
+
+ENDLESS = """
+import sys, pysyncopate as ps
+print("begins", flush=True)
+ps.train("mlp", "synthetic:1x8x8:4:512", steps=10**9, progress=False, **{tasks})
+"""
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    "tasks", [{}, {"strategy": "parameter-server", "workers": 2, "servers": 1, "share_devices": True}]
+)
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_leaves_nothing_when_the_kernel_ends(end, tasks, scratch):
+    kernel = subprocess.Popen([sys.executable, "-c", ENDLESS.format(tasks=tasks)], stderr=subprocess.PIPE)
+    wait_until(lambda: len(list(scratch.glob("pysyncopate-*/metrics.jsonl"))) > 0)
+    kernel.send_signal(end)
+    errors = kernel.communicate()[1].decode()
+    if end == signal.SIGINT:
+        assert "KeyboardInterrupt" in errors
+        assert not processes_of(scratch)
+    else:
+        wait_until(lambda: not processes_of(scratch))
+
+        def next_use():
+            sweep()  # leaves a folder alone while a program has it
+            return not list(scratch.glob("pysyncopate-*"))
+
+        wait_until(next_use)
+    assert not list(scratch.glob("pysyncopate-*"))
+
+
+def test_keeps_the_folder_of_another_run(data, scratch):
+    first = ps.train("mlp", data, **FEW)
+    ps.train("mlp", data, **FEW)
+    assert first.predict(data[0]).shape == (600, 4)
+
+
+def test_names_what_to_install(data, monkeypatch):
+    run = ps.train("mlp", data, **FEW)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ps.SyncopateError, match="pip install pandas"):
+        _ = run.history
+
+
+def test_says_where_it_looked_for_the_programs(monkeypatch, tmp_path):
+    monkeypatch.setenv("SYNCOPATE_HOME", str(tmp_path))
+    with pytest.raises(ps.SyncopateError, match="SYNCOPATE_HOME"):
+        ps.train(progress=False)
