@@ -142,6 +142,32 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
   return options;
 }
 
+std::string describe_service_time(std::string_view text) {
+  constexpr std::string_view kOfFile = "file:";
+  if (text.starts_with(kOfFile)) {
+    return fmt::format("the measured times in {}, in their order, from a random one on",
+                       text.substr(kOfFile.size()));
+  }
+  const ServiceTimeOptions options = parse_service_time(text, "--service-time");
+  const std::string mean = fmt::format("{} ms", options.mean_milliseconds);
+  switch (options.kind) {
+    case ServiceTimeKind::kExponential:
+      return mean + " on average, exponentially distributed";
+    case ServiceTimeKind::kLognormal:
+      return fmt::format(
+          "{} on average, and its logarithm has a normal distribution with a "
+          "standard deviation of {}",
+          mean, options.sigma);
+    case ServiceTimeKind::kBursts:
+      return fmt::format(
+          "{} on average; in bursts of {} steps, about {:g} % of all, {} times as "
+          "long as otherwise",
+          mean, kBurstSteps, 100.0 * kBurstShare, options.burst_factor);
+    default:
+      return mean + " in every step";
+  }
+}
+
 std::string to_text(const ServiceTimeOptions& options) {
   const std::string mean = fmt::format("{}", options.mean_milliseconds);
   std::string text = std::string(name(options.kind)) + ":";

@@ -76,6 +76,9 @@ inline constexpr std::string_view kServiceTimeForms =
 // other from a random line on, so that slow times stay neighbours; "file:FILE:MS" multiplies them
 // so that MS is their mean. Throws UsageError naming `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
+// Describes a compute delay that parse_service_time() reads, such as "1 ms on average,
+// exponentially distributed". Does not read the file of "file:FILE". Throws UsageError.
+std::string describe_service_time(std::string_view text);
 // Returns the text that parse_service_time() reads. The kind must not be kNone.
 std::string to_text(const ServiceTimeOptions& options);
 // Parses a slow worker, such as "worker=3,factor=4", with a factor from 0.001 to 1000. Throws

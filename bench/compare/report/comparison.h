@@ -109,6 +109,11 @@ struct Comparison {
   double run_wall_seconds = 0.0;     // wall clock time that a run took; 0 if unknown
 
   bool is_tuned() const noexcept { return !tuning.empty(); }
+  // Returns whether messages and servers' updates take no time: no link or costs are simulated.
+  bool has_free_messages() const {
+    return has_virtual_clock && faults.find("--costs") == std::string::npos &&
+           faults.find("--link-") == std::string::npos;
+  }
   // Returns the name of the split that was evaluated during training. Evaluations on this split
   // decide when a target was reached; final accuracies are those on the test split.
   std::string_view watched_split() const noexcept {

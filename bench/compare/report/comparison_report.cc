@@ -8,6 +8,7 @@
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/facts.h"
+#include "bench/compare/report/method_facts.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tables.h"
 #include "bench/compare/report/tuning_report.h"
@@ -60,8 +61,10 @@ std::string files_html(const Outcome& outcome) {
 
 std::string facts_html(const Outcome& outcome) {
   std::string html = "<dl>\n";
-  for (const Fact& fact : facts_of(outcome))
+  for (const Fact& fact : facts_of(outcome)) {
+    if (fact.subject == kTuningFact) continue;  // stands beside the curves of the search
     html += fact_html(fact.subject, joined_html(fact.text));
+  }
   return html + "</dl>\n";
 }
 

@@ -35,6 +35,7 @@ class FactFinder {
     warn_of_learning();
     warn_of_machine();
     warn_of_times();
+    warn_of_free_messages();
     std::ranges::move(method_facts(outcome_), std::back_inserter(facts_));
     return std::move(facts_);
   }
@@ -199,6 +200,12 @@ class FactFinder {
     } catch (const UsageError&) {  // a comparison.json that was not written by compare
       return std::nullopt;
     }
+  }
+
+  void warn_of_free_messages() {
+    const auto is_async = [](const auto& row) { return row.kind == Kind::kAsynchronous; };
+    if (!comparison_.has_free_messages() || count_rows(is_async) == 0) return;
+    warn("no network", "messages and servers' updates take no time here, which favours async");
   }
 
   // A kill, a pause or a join after the target was reached has no effect on the time to it.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,8 @@
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
+#include "models/base/errors.h"
+#include "worker/train/service_time.h"
 
 namespace syncopate::bench {
 namespace {
@@ -42,7 +45,8 @@ class MethodTeller {
              "a log-rank test (exact up to 22 runs). The levels are fixed before the runs. With a "
              "probability of {} no claim of this report is false and all intervals hold, "
              "if runs are independent and accuracies and logarithms of times close to "
-             "normal. Variants without a claim are not thereby equal. Claims need {} seeds",
+             "normal. A tie means that no difference was shown; the times may still differ. Claims "
+             "need {} seeds",
              percent_text(kTimeLevel), percent_text(kAccuracyLevel),
              percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
@@ -50,7 +54,8 @@ class MethodTeller {
              std::string(comparison_.has_virtual_clock
                              ? ", and each worker draws the same step times"
                              : "") +
-             ", in all variants; the tests do not use this");
+             ", in all variants. The tests compare variants as if all their runs were independent; "
+             "likeness of runs with one seed makes intervals wider than necessary, not narrower");
     if (comparison_.target_accuracy) tell_times();
     if (comparison_.target_accuracy) tell("spikes", spikes_text());
     tell_accuracy();
@@ -136,10 +141,11 @@ class MethodTeller {
     tell("rates", rates_text());
     tell("momentum", momentum_text());
     tell("stable rate", stable_rate_text());
-    tell("tuning", tuning_words(comparison_));
+    tell(kTuningFact, tuning_words(comparison_));
     tell("resources",
          "each thread of a worker or replica counts as one CPU, and each server as one" +
-             std::string(comparison_.has_virtual_clock ? "; these CPUs are simulated" : ""));
+             std::string(comparison_.has_virtual_clock ? "; these CPUs are simulated" : "") +
+             servers_text());
     tell(
         "updates",
         "a batch is the samples of one update. Samples at the end of an epoch that are too few for "
@@ -187,6 +193,19 @@ class MethodTeller {
     tell("command", comparison_.command);
   }
 
+  // Returns ". Servers: 1 (async and sync)"; "" if no variant has servers.
+  std::string servers_text() const {
+    std::map<int, std::vector<std::string>> variants;
+    for (const ComparedVariant& variant : comparison_.variants) {
+      if (variant.servers > 0) variants[variant.servers].push_back(variant.label);
+    }
+    std::vector<std::string> texts;
+    for (const auto& [servers, labels] : variants) {
+      texts.push_back(fmt::format("{} ({})", servers, listed(labels)));
+    }
+    return texts.empty() ? "" : ". Servers: " + listed(texts);
+  }
+
   // Returns how many runs of each variant fell below the target again; "" if none did.
   std::string spikes_text() const {
     std::vector<std::string> counts;
@@ -227,22 +246,37 @@ class MethodTeller {
     return text;
   }
 
+  // Returns the words of the faults that follow --service-time.
+  std::string step_time_text() const {
+    std::istringstream words(comparison_.faults);
+    for (std::string flag, value; words >> flag >> value;) {
+      if (flag != "--service-time") continue;
+      try {
+        return fmt::format(
+            "The compute time of a step is an assumption, drawn independently for each worker "
+            "(--service-time {}): {}. With other times the answer may differ. ",
+            value, describe_service_time(value));
+      } catch (const UsageError&) {  // a comparison.json that was not written by compare
+      }
+    }
+    return "";
+  }
+
   // Says what takes time under the virtual clock.
   std::string virtual_clock_text() const {
-    const std::string& faults = comparison_.faults;
-    const auto has = [&](const char* flag) { return faults.find(flag) != std::string::npos; };
     std::string text =
         "virtual: seconds are simulated, and the same on one instruction set and version of "
-        "oneDNN. The compute time of each step is drawn from --service-time, independently for "
-        "each "
-        "worker; it is an assumption in milliseconds, and with other times the answer may differ. ";
-    if (has("--costs")) {
-      return text + "Messages and servers' updates take the times of --costs and of the link";
+        "oneDNN. " +
+        step_time_text();
+    if (comparison_.has_free_messages()) {
+      return text +
+             "Messages and servers' updates take no time, which favours variants with many small "
+             "updates, such as asynchronous ones; --link-rate and --costs give them times";
     }
-    if (has("--link-")) return text + "Messages take the time of the link, and updates no time";
-    return text +
-           "Messages and servers' updates take no time, which favours variants with many small "
-           "updates, such as asynchronous ones; --link-rate and --costs give them times";
+    const bool has_costs = comparison_.faults.find("--costs") != std::string::npos;
+    return text + (has_costs
+                       ? "Messages and servers' updates take the times of --costs and of the link"
+                       : "Messages take the time of the link, and updates no time");
   }
 
   // Returns how claims leave out rows with a large rate; "" if stable rates are unknown.
@@ -263,22 +297,27 @@ class MethodTeller {
 
   // Returns "0.1 (one-device), 0.8 (async; rises over 20 updates)"; "" if rates are unknown.
   std::string rates_text() const {
-    std::map<std::pair<double, int>, std::vector<std::string>> variants;
-    for (const ComparedVariant& variant : comparison_.variants) {
+    std::map<std::pair<double, std::string>, std::vector<std::string>> variants;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const ComparedVariant& variant = comparison_.variants[row];
       const std::vector<const RunResult*> runs = variant.results();
       if (!variant.learning_rate || runs.empty()) continue;
-      variants[{*variant.learning_rate * variant.learning_rate_factor.value_or(1.0),
-                runs.front()->warmup_updates}]
-          .push_back(variant.label);
+      const double rate = *variant.learning_rate * variant.learning_rate_factor.value_or(1.0);
+      const int warmup = runs.front()->warmup_updates;
+      std::string rise;
+      if (warmup > 0) {
+        rise = fmt::format("; rises over {}, {:.0f} % of the run", count_text(warmup, "update"),
+                           100.0 * warmup / rows_[row].updates->mean);
+      }
+      variants[{rate, rise}].push_back(variant.label);
     }
     std::vector<std::string> rates;
     for (const auto& [rate, labels] : variants) {
-      const std::string warmup =
-          rate.second > 0 ? fmt::format("; rises over {}", count_text(rate.second, "update")) : "";
-      rates.push_back(fmt::format("{} ({}{})", exact_text(rate.first), listed(labels), warmup));
+      rates.push_back(
+          fmt::format("{} ({}{})", exact_text(rate.first), listed(labels), rate.second));
     }
-    const bool warms_up =
-        std::ranges::any_of(variants, [](const auto& entry) { return entry.first.second > 0; });
+    const bool warms_up = std::ranges::any_of(
+        variants, [](const auto& entry) { return !entry.first.second.empty(); });
     return listed(rates) +
            (warms_up ? ". The time while a rate rises counts as training time; only rates that "
                        "were multiplied for larger updates rise"

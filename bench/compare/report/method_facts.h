@@ -7,6 +7,9 @@
 
 namespace syncopate::bench {
 
+// The subject of the fact about the search of --tune.
+inline constexpr const char* kTuningFact = "search";
+
 std::vector<Fact> method_facts(const Outcome& outcome);
 
 }  // namespace syncopate::bench

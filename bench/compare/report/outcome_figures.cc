@@ -31,8 +31,10 @@ std::string description_of(const Outcome& outcome, const std::vector<std::size_t
   for (const std::size_t row : order) {
     const RowOutcome& cell = outcome.cells[row];
     text += fmt::format("{}{}: ", text.empty() ? "" : "; ", row_name(outcome.rows[row]));
-    text += cell.ratio > 0.0 ? fmt::format("{} s, {} times the soonest",
-                                           short_seconds(cell.seconds), ratio_text(cell.ratio))
+    text += cell.ratio > 0.0 ? fmt::format("{} s, {}", short_seconds(cell.seconds),
+                                           row == outcome.soonest
+                                               ? "the soonest"
+                                               : ratio_text(cell.ratio) + " times the soonest")
                              : state_text(cell);
   }
   return text;
@@ -85,9 +87,9 @@ class TimeFigure {
     draw_upright(x_of(best_), colour::kInk, 1.2, "4 3");
     for (std::size_t i = 0; i < order_.size(); ++i) draw_row(order_[i], top_of(i));
     picture_.text({0.0, bottom + (is_narrow_ ? 33.0 : 38.0)},
-                  is_narrow_ ? "dot: seed · bar: interval; touching the line: a tie"
-                             : "dot: one seed · grey bar: interval; one that touches the dashed "
-                               "line is a tie",
+                  is_narrow_ ? "dot: seed · bar: interval; on the line: a tie"
+                             : "dot: one seed · grey bar: interval of the ratio to the soonest; "
+                               "on the dashed line: a tie",
                   {.size = 12.0, .fill = colour::kMuted});
     picture_.end_at(bottom + 46.0);
     return std::move(picture_);
@@ -204,6 +206,19 @@ std::vector<std::size_t> best_of_kinds(const Outcome& outcome) {
   return best;
 }
 
+// Returns "one worker, sync and async", of the kinds of these rows.
+std::string kinds_text(const Outcome& outcome, const std::vector<std::size_t>& rows) {
+  constexpr std::array kNames = {"one worker", "sync", "async"};
+  std::vector<std::string> names;
+  for (std::size_t kind = 0; kind < kNames.size(); ++kind) {
+    const auto is_of_kind = [&](std::size_t row) {
+      return outcome.rows[row].kind == static_cast<Kind>(kind);
+    };
+    if (std::ranges::any_of(rows, is_of_kind)) names.emplace_back(kNames.at(kind));
+  }
+  return listed(names);
+}
+
 }  // namespace
 
 Picture time_figure(const Outcome& outcome, FigureForm form) {
@@ -214,29 +229,29 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
   const Comparison& comparison = outcome.comparison;
   const bool is_narrow = form == FigureForm::kNarrow;
   const double target = 100.0 * comparison.target_accuracy.value_or(1.0);
+  const std::vector<std::size_t> best = best_of_kinds(outcome);
   const auto rows = static_cast<double>(outcome.rows.size());
   LineChart chart{
       .title = "Accuracy while training",
-      .y = accuracy_axis(fmt::format("{} accuracy, %, best of each kind",
-                                     capitalised(std::string(comparison.watched_split()))),
+      .y = accuracy_axis(fmt::format("{} accuracy, %; soonest of {}",
+                                     capitalised(std::string(comparison.watched_split())),
+                                     kinds_text(outcome, best)),
                          target - kShownPoints),
       .level = Level{target, "target " + target_text(comparison)},
       .height = is_narrow ? 178.0 : std::max(250.0, 68.0 + 60.0 * rows),
       .is_narrow = is_narrow,
       .has_legend_inside = true};
   constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
-  const std::vector<std::size_t> best = best_of_kinds(outcome);
   double slowest = 0.0;
   for (std::size_t i = best.size(); i-- > 0;) {
     const VariantSummary& row = outcome.rows[best[i]];
     const double seconds = outcome.cells[best[i]].seconds;
     const std::string_view stroke = colour_of(outcome, best[i]);
-    Curve curve{
-        .points = mean_curve(comparison.variants[best[i]], accuracy_at_seconds),
-        .stroke = stroke,
-        .width = stroke == colour::kAnswer ? 2.6 : 2.0,
-        .dash = kDashes.at(i),
-        .name = shortened(is_narrow ? short_name(row) : row_name(row), is_narrow ? 18 : 22)};
+    Curve curve{.points = mean_curve(comparison.variants[best[i]], accuracy_at_seconds),
+                .stroke = stroke,
+                .width = stroke == colour::kAnswer ? 2.6 : 2.0,
+                .dash = kDashes.at(i),
+                .name = shortened(short_name(row), is_narrow ? 18 : 26)};
     const double chance = comparison.chance ? 100.0 * comparison.chance->share : 0.0;
     curve.points.insert(curve.points.begin(), {0.0, chance});
     chart.curves.push_back(std::move(curve));

@@ -13,7 +13,9 @@ namespace {
 
 std::string times_the_best(const RowOutcome& cell) {
   if (cell.state == RowState::kWinner) return "winner";
-  if (cell.state == RowState::kTie) return ratio_text(cell.ratio) + " tie";
+  if (cell.state == RowState::kTie) {
+    return cell.over_best ? ratio_text(cell.ratio) + " tie" : "soonest, tie";
+  }
   if (cell.ratio == 0.0) return "-";
   return ratio_text(cell.ratio) + (cell.over_best ? interval_text(*cell.over_best) : "");
 }

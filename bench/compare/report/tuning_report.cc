@@ -109,6 +109,19 @@ Searched searched_in(const Comparison& comparison) {
   return searched;
 }
 
+// Returns the rates that a round tried for a row. If the momentum was searched, returns rates
+// divided by (1 - momentum).
+std::set<double> rates_tried(const Comparison& round, const std::string& label,
+                             const Searched& searched) {
+  std::set<double> rates;
+  for (const ComparedVariant& variant : round.variants) {
+    if (variant.tuning_of != label) continue;
+    rates.insert(searched.momentum ? rate_of(variant) / (1.0 - variant.momentum)
+                                   : rate_of(variant));
+  }
+  return rates;
+}
+
 std::string amount_text(const std::vector<std::int64_t>& values) {
   return decimal_text(static_cast<double>(std::ranges::max(values)), 0);
 }
@@ -119,7 +132,9 @@ Table tuning_table(const Comparison& comparison) {
   Table table;
   if (comparison.tuning.empty()) return table;
   const Searched searched = searched_in(comparison);
-  table.heads = {{"variant"}, {"rate", "chosen"}};
+  const char* const rate = searched.momentum ? "rate / (1 - momentum)" : "rate";
+  table.heads = {
+      {"variant"}, {"rate", "chosen"}, {rate, "without tuning", true}, {rate, "tried", true}};
   if (searched.momentum) table.heads.push_back({"momentum", "chosen"});
   if (searched.batch) table.heads.push_back({"batch", "of a worker"});
   for (const TableHead& head : std::vector<TableHead>{{"at a border"},
@@ -137,7 +152,17 @@ Table tuning_table(const Comparison& comparison) {
       samples += run.summary.samples;
       seconds += run.summary.seconds;
     });
+    const std::set<double> first = rates_tried(comparison.tuning.front(), variant.label, searched);
+    std::set<double> tried;
+    for (const Comparison& round : comparison.tuning) {
+      tried.merge(rates_tried(round, variant.label, searched));
+    }
     std::vector<std::string> cells{exact_text(rate_of(variant))};
+    // The first round tries as many rates above the one without tuning as below it.
+    const auto text = [](double value) { return fmt::format("{:.3g}", value); };
+    cells.push_back(first.empty() ? "-" : text(*std::next(first.begin(), std::ssize(first) / 2)));
+    cells.push_back(
+        tried.empty() ? "-" : fmt::format("{} to {}", text(*tried.begin()), text(*tried.rbegin())));
     if (searched.momentum) cells.push_back(exact_text(variant.momentum));
     if (searched.batch) cells.push_back(std::to_string(variant.batch_size));
     for (const std::string& cell :
@@ -209,12 +234,15 @@ std::string tuning_words(const Comparison& comparison) {
       "one is at a border; the other runs repeated the better half with other seeds. The best "
       "values are those with which most runs reached {}, and of these the soonest on average{}. "
       "Then the seeds of this report trained all samples at the chosen values. All other "
-      "hyperparameters come from the command; searched, they might favour another variant. "
+      "hyperparameters come from the command{}. Searched, they might favour another variant. "
       "Intervals "
       "hold for the chosen values and do not include the uncertainty of the search",
       amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
       searched.batch ? ", batch" : "",
-      target ? percent_text(*target) + ", the target of the search" : "the target", held_out);
+      target ? percent_text(*target) + ", the target of the search" : "the target", held_out,
+      searched.momentum || searched.batch
+          ? ""
+          : "; --tune momentum,batch-size would search these two as well");
 }
 
 }  // namespace syncopate::bench

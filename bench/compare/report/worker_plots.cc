@@ -204,12 +204,14 @@ void add_plot(std::vector<NamedPlot>& plots, const std::string& name, const Line
 std::vector<NamedPlot> time_plots(const Comparison& comparison) {
   std::vector<NamedPlot> plots;
   add_plot(plots, "throughput", throughput_bars(summarise(comparison)), "");
-  add_plot(plots, "worker-time", parts_chart(comparison),
-           "Communication is exposed while the worker waits for it, which includes waiting for "
-           "workers where this was not measured." +
-               std::string(comparison.has_virtual_clock
-                               ? ""
-                               : " Where CPUs are shared, each part includes waiting for a CPU."));
+  add_plot(
+      plots, "worker-time", parts_chart(comparison),
+      "Communication is exposed while the worker waits for it, which includes waiting for "
+      "workers where this was not measured. Asynchronous workers wait for workers when no batch "
+      "is left for them." +
+          std::string(comparison.has_virtual_clock
+                          ? ""
+                          : " Where CPUs are shared, each part includes waiting for a CPU."));
   add_plot(plots, "staleness", staleness_chart(comparison),
            "The version that a gradient was applied to minus the version that it was computed "
            "from, for each bucket of a gradient, over all workers and seeds. Synchronous variants "

@@ -52,7 +52,10 @@ TEST_F(TunedCompare, GivesEachVariantTheSameNumberOfRunsOnSamplesThatItHoldsOut)
   const json comparison = json::parse(read_text(dir_ / "comparison.json"));
   EXPECT_EQ(comparison.at("chance").at("validation_samples"), 0) << "the report trains all samples";
   EXPECT_EQ(comparison.at("learning_rate_rule"), "tuned");
-  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "12 runs of each variant"));
+  const std::string page = read_text(dir_ / "report.html");
+  EXPECT_TRUE(contains(page, "12 runs of each variant"));
+  EXPECT_TRUE(contains(page, "without tuning"));
+  EXPECT_TRUE(contains(page, "0.025 to ")) << "the least of the rates that were tried";
   EXPECT_TRUE(fs::exists(dir_ / "plots/tuning-accuracy.svg"));
 }
 

@@ -59,6 +59,17 @@ TEST(ServiceTime, IsReadFromTheTextOfEachKind) {
   }
 }
 
+TEST(ServiceTime, IsDescribedInWords) {
+  EXPECT_EQ(describe_service_time("constant:20"), "20 ms in every step");
+  EXPECT_EQ(describe_service_time("exponential:1"), "1 ms on average, exponentially distributed");
+  EXPECT_EQ(describe_service_time("bursts:5:8"),
+            "5 ms on average; in bursts of 20 steps, about 10 % of all, 8 times as long as "
+            "otherwise");
+  EXPECT_EQ(describe_service_time("file:gone.txt"),
+            "the measured times in gone.txt, in their order, from a random one on");
+  EXPECT_THROW(describe_service_time("often"), UsageError);
+}
+
 TEST(ServiceTime, OfBurstsIsLongInGroupsOfSteps) {
   const ServiceTimeOptions options = parse_service_time("bursts:19:10", "--service-time");
   int changes = 0;

@@ -68,13 +68,39 @@ TEST(Facts, NameTheRatesAndTheirWarmUp) {
   comparison.variants[1].learning_rate = 0.1;
   comparison.variants[1].learning_rate_factor = 8.0;
   comparison.variants[1].runs[0].result->warmup_updates = 20;
+  for (ComparedRun& run : comparison.variants[1].runs) run.result->summary.steps = 200;
   EXPECT_EQ(fact(comparison, "rates"),
-            "0.1 (a) and 0.8 (b; rises over 20 updates). The time while a rate rises counts as "
+            "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run). The time while a rate "
+            "rises counts as "
             "training time; only rates that were multiplied for larger updates rise");
   EXPECT_EQ(fact(comparison, "not tuned"),
             "rates follow the batch only; others may change the order");
   comparison.learning_rate_rule = "given";
   EXPECT_EQ(fact(comparison, "not tuned"), "");
+}
+
+TEST(Facts, NameTheServersAndTheDrawnStepTimes) {
+  Comparison comparison = two_variants();
+  EXPECT_FALSE(contains_words(fact(comparison, "resources"), "Servers"));
+  comparison.variants[1].servers = 2;
+  EXPECT_TRUE(contains_words(fact(comparison, "resources"), "Servers: 2 (b)"));
+  comparison.has_virtual_clock = true;
+  comparison.faults = "--service-time exponential:1";
+  EXPECT_TRUE(contains_words(fact(comparison, "clock"),
+                             "(--service-time exponential:1): 1 ms on average, exponentially "
+                             "distributed."));
+}
+
+TEST(Facts, WarnThatFreeMessagesFavourAsynchronousVariants) {
+  Comparison comparison = two_variants();
+  EXPECT_EQ(fact(comparison, "no network"), "") << "real messages take time";
+  comparison.has_virtual_clock = true;
+  EXPECT_EQ(fact(comparison, "no network"),
+            "messages and servers' updates take no time here, which favours async");
+  comparison.faults = "--link-rate 1gbit";
+  EXPECT_EQ(fact(comparison, "no network"), "");
+  comparison.faults = "--costs message=0.1";
+  EXPECT_EQ(fact(comparison, "no network"), "");
 }
 
 TEST(Facts, NameRowsThatAreEqual) {
