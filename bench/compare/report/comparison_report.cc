@@ -30,8 +30,12 @@ std::string figures_html(const Outcome& outcome) {
     std::erase_if(plots, [](const NamedPlot& plot) { return plot.name != "accuracy-seconds"; });
     return plots_html(plots);
   }
-  return fmt::format("<div class=\"two\">\n{}{}</div>\n", figure(time_figure),
-                     figure(accuracy_figure));
+  return fmt::format(
+      "<div class=\"two\">\n{}{}</div>\n{}", figure(time_figure), figure(accuracy_figure),
+      note_html(
+          "Accuracy: a line is the mean of the evaluations over the seeds, and ends some time "
+          "after the slowest row reached the target; a dot is a row's mean time to the "
+          "target."));
 }
 
 std::vector<NamedPlot> all_plots(const Outcome& outcome) {

@@ -35,7 +35,7 @@ class FactFinder {
     warn_of_learning();
     warn_of_machine();
     warn_of_times();
-    warn_of_free_messages();
+    warn_of_assumptions();
     std::ranges::move(method_facts(outcome_), std::back_inserter(facts_));
     return std::move(facts_);
   }
@@ -202,10 +202,16 @@ class FactFinder {
     }
   }
 
-  void warn_of_free_messages() {
+  void warn_of_assumptions() {
     const auto is_async = [](const auto& row) { return row.kind == Kind::kAsynchronous; };
-    if (!comparison_.has_free_messages() || count_rows(is_async) == 0) return;
-    warn("no network", "messages and servers' updates take no time here, which favours async");
+    if (!comparison_.has_virtual_clock || count_rows(is_async) == 0) return;
+    std::vector<std::string> assumptions;
+    if (has_random_step_times(comparison_)) assumptions.emplace_back("random step times");
+    if (comparison_.has_free_messages()) {
+      assumptions.emplace_back("free messages");
+    }
+    if (assumptions.empty()) return;
+    warn("simulated", listed(assumptions) + " favour async");
   }
 
   // A kill, a pause or a join after the target was reached has no effect on the time to it.

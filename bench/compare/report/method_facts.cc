@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -41,20 +43,20 @@ class MethodTeller {
     tell("tests",
          fmt::format(
              "all pairs of variants are compared, times at a level of {} and accuracies at "
-             "{} (Games and Howell 1976); runs that missed the target count as longer, in "
-             "a log-rank test (exact up to 22 runs). The levels are fixed before the runs. With a "
+             "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
              "probability of {} no claim of this report is false and all intervals hold, "
              "if runs are independent and accuracies and logarithms of times close to "
              "normal. A tie means that no difference was shown; the times may still differ. Claims "
              "need {} seeds",
-             percent_text(kTimeLevel), percent_text(kAccuracyLevel),
+             percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
              percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
          "runs with one seed begin with the same weights and read the samples in the same order" +
              std::string(comparison_.has_virtual_clock
                              ? ", and each worker draws the same step times"
                              : "") +
-             ", in all variants. The tests compare variants as if all their runs were independent; "
+             ", in all variants" + seeds_text() +
+             ". The tests compare variants as if all their runs were independent; "
              "likeness of runs with one seed makes intervals wider than necessary, not narrower");
     if (comparison_.target_accuracy) tell_times();
     if (comparison_.target_accuracy) tell("spikes", spikes_text());
@@ -98,8 +100,11 @@ class MethodTeller {
         target_text(comparison_));
     if (most > 0.0) {
       text += fmt::format(
-          ". The previous evaluation was {} to {} s earlier; intervals include this, "
-          "which more --evaluations reduce",
+          ". The previous evaluation was {} to {} s earlier, and the target was reached at an "
+          "unknown "
+          "time between the two: tests and intervals add w x w / 12 to the variance of the mean "
+          "logarithm, where w is the mean logarithm of the ratio of the two times. More "
+          "--evaluations reduce w",
           short_text(least), short_text(most));
     }
     tell("times", text + ". Their means are geometric; ± is the standard deviation over the seeds");
@@ -155,8 +160,8 @@ class MethodTeller {
     for (const VariantSummary& row : rows_) {
       if (!row.dropped_gradients) continue;
       tell("backup", fmt::format("{} dropped {} % of its gradients, which came too late. A late "
-                                 "worker ends its step; only gradients that were used count as "
-                                 "samples",
+                                 "worker finishes its step; the samples of a dropped gradient "
+                                 "are trained again, and count once",
                                  row.name, decimal_text(100.0 * *row.dropped_gradients, 0)));
     }
     if (std::ranges::any_of(rows_, [](const auto& row) { return row.staleness.has_value(); })) {
@@ -189,8 +194,30 @@ class MethodTeller {
          "one network, data set, number of workers and target; the answer may differ for "
          "others. Only the variants of the table were compared");
     tell("budget", comparison_.budget);
-    tell("faults", comparison_.faults);
+    if (!comparison_.model.empty()) {
+      tell("network", fmt::format("{}; syncopate network --model {} prints its layers",
+                                  comparison_.model, comparison_.model));
+    }
+    tell("flags", comparison_.faults);
     tell("command", comparison_.command);
+  }
+
+  // Returns " (seeds 1 to 5)"; "" without runs.
+  std::string seeds_text() const {
+    std::set<std::uint64_t> seeds;
+    for (const ComparedVariant& variant : comparison_.variants) {
+      for (const RunResult* const run : variant.results()) seeds.insert(run->seed);
+    }
+    return seeds.empty() ? "" : fmt::format(" (seeds {} to {})", *seeds.begin(), *seeds.rbegin());
+  }
+
+  // Says how runs that missed the target are tested; "" if there are none.
+  std::string censored_text() const {
+    const auto has_missed = [](const VariantSummary& row) { return row.reached < row.done; };
+    return std::ranges::none_of(rows_, has_missed)
+               ? ""
+               : "Runs that missed the target count as longer, in a log-rank test (exact up to 22 "
+                 "runs). ";
   }
 
   // Returns ". Servers: 1 (async and sync)"; "" if no variant has servers.
@@ -254,8 +281,11 @@ class MethodTeller {
       try {
         return fmt::format(
             "The compute time of a step is an assumption, drawn independently for each worker "
-            "(--service-time {}): {}. With other times the answer may differ. ",
-            value, describe_service_time(value));
+            "(--service-time {}): {}. {}With other times the answer may differ. ",
+            value, describe_service_time(value),
+            has_random_step_times(comparison_)
+                ? "Synchronous workers wait for the slowest draw, which favours asynchronous ones. "
+                : "");
       } catch (const UsageError&) {  // a comparison.json that was not written by compare
       }
     }
@@ -308,6 +338,11 @@ class MethodTeller {
       if (warmup > 0) {
         rise = fmt::format("; rises over {}, {:.0f} % of the run", count_text(warmup, "update"),
                            100.0 * warmup / rows_[row].updates->mean);
+        if (const auto& samples = rows_[row].samples_to_target) {
+          rise += fmt::format(" and {:.0f} % of the samples to {}",
+                              std::min(100.0, 100.0 * warmup * *rows_[row].batch() / samples->mean),
+                              target_text(comparison_));
+        }
       }
       variants[{rate, rise}].push_back(variant.label);
     }
@@ -331,6 +366,13 @@ class MethodTeller {
 };
 
 }  // namespace
+
+bool has_random_step_times(const Comparison& comparison) {
+  return std::ranges::any_of(
+      std::array{"exponential", "lognormal", "bursts"}, [&](const std::string& kind) {
+        return comparison.faults.find("--service-time " + kind) != std::string::npos;
+      });
+}
 
 std::vector<Fact> method_facts(const Outcome& outcome) { return MethodTeller(outcome).tell(); }
 

@@ -10,6 +10,9 @@ namespace syncopate::bench {
 // The subject of the fact about the search of --tune.
 inline constexpr const char* kTuningFact = "search";
 
+// Returns whether the compute times of --service-time are random, and not measured.
+bool has_random_step_times(const Comparison& comparison);
+
 std::vector<Fact> method_facts(const Outcome& outcome);
 
 }  // namespace syncopate::bench

@@ -33,6 +33,17 @@ std::string count_word(std::size_t count) {
 // Returns "all five", or "both".
 std::string all_of(std::size_t count) { return count == 2 ? "both" : "all " + count_word(count); }
 
+// Returns the winners that are shown to be sooner than the next row, if `shown`; otherwise the
+// other winners, which were only not shown to be slower than the soonest.
+Indices winners_that_are(bool shown, const Outcome& outcome) {
+  Indices rows = outcome.answer.winners;
+  if (!outcome.answer.next) return shown ? rows : Indices();
+  std::erase_if(rows, [&](std::size_t row) {
+    return outcome.claims.is_sooner(row, *outcome.answer.next) != shown;
+  });
+  return rows;
+}
+
 // Returns "1.2 to 1.9": how many times sooner than the next row the winners were.
 std::string sooner_range(const Outcome& outcome) {
   double least = std::numeric_limits<double>::infinity();
@@ -76,10 +87,16 @@ std::string why_winners(const Outcome& outcome) {
     return fmt::format("{} are {} times sooner than {}{}", all_of(answer.winners.size()),
                        sooner_range(outcome), next, among);
   }
-  return fmt::format("{} is {} times sooner than the {}, {}{}{}",
-                     answer.winners.size() == 1 ? "it" : short_name(outcome.rows[answer.reference]),
+  const Indices others = winners_that_are(/*shown=*/false, outcome);
+  const bool is_one = answer.winners.size() - others.size() == 1;
+  return fmt::format("{} is {} times sooner than the {}, {}{}{}{}",
+                     is_one ? "it" : short_name(outcome.rows[answer.reference]),
                      ratio_text(answer.next_ratio.value), rank_of_next(outcome), next,
-                     interval_text(answer.next_ratio), among);
+                     interval_text(answer.next_ratio), among,
+                     others.empty() ? ""
+                                    : fmt::format("; {} {} not shown to be slower",
+                                                  listed(short_names(outcome.rows, others)),
+                                                  others.size() == 1 ? "was" : "were"));
 }
 
 std::string why_no_difference(const Outcome& outcome) {
@@ -231,14 +248,14 @@ bool are_all_with_workers(const Outcome& outcome) {
   if (winners.empty()) return false;
   const int workers = outcome.rows[winners.front()].workers;
   const auto has_workers = [](const VariantSummary& row) { return row.workers > 1; };
-  return winners.size() > 2 && workers > 1 &&
+  return winners.size() > 2 && winners_that_are(/*shown=*/false, outcome).empty() && workers > 1 &&
          std::ssize(winners) == std::ranges::count_if(outcome.rows, has_workers) &&
          std::ranges::all_of(winners,
                              [&](std::size_t row) { return outcome.rows[row].workers == workers; });
 }
 
 std::string winners_text(const Outcome& outcome) {
-  const Indices& winners = outcome.answer.winners;
+  const Indices winners = winners_that_are(/*shown=*/true, outcome);
   if (!are_all_with_workers(outcome)) return listed(short_names(outcome.rows, winners), "or");
   const int workers = outcome.rows[winners.front()].workers;
   return fmt::format("any {}-worker strategy", count_word(static_cast<std::size_t>(workers)));
@@ -250,7 +267,9 @@ AnswerWords answer_words(const Outcome& outcome) {
     case AnswerForm::kWinner:
       return {"Use " + winners_text(outcome), why_winners(outcome)};
     case AnswerForm::kTie:
-      return {fmt::format("Use {} (a tie)", winners_text(outcome)), why_winners(outcome)};
+      return {fmt::format("Use {}{}", winners_text(outcome),
+                          winners_that_are(/*shown=*/true, outcome).size() > 1 ? " (a tie)" : ""),
+              why_winners(outcome)};
     case AnswerForm::kMissed:
       return {"Use " + winners_text(outcome), why_missed(outcome)};
     case AnswerForm::kNoDifference:

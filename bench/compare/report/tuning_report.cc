@@ -230,13 +230,14 @@ std::string tuning_words(const Comparison& comparison) {
   return fmt::format(
       "{} runs of each variant, with seeds from {} on, searched the learning rate{}{}: first the "
       "rate without tuning and 1/4, 1/2, 2 and 4 times this rate; then the next rate while the "
-      "best "
-      "one is at a border; the other runs repeated the better half with other seeds. The best "
-      "values are those with which most runs reached {}, and of these the soonest on average{}. "
-      "Then the seeds of this report trained all samples at the chosen values. All other "
-      "hyperparameters come from the command{}. Searched, they might favour another variant. "
-      "Intervals "
-      "hold for the chosen values and do not include the uncertainty of the search",
+      "best one is at a border; the other runs repeated the better half with other seeds. Of the "
+      "values that were repeated most, the best are those with which the largest share of runs "
+      "reached {}, and of these the soonest on average{}; of equal ones, those nearer to the "
+      "values without tuning. These times have the resolution of the evaluations, too. Then the "
+      "seeds of this report trained all samples at the chosen values. All other hyperparameters "
+      "come from the command or are defaults, such as the updates in which a rate rises{}. "
+      "Searched, they might favour another variant. Intervals hold for the chosen values and do "
+      "not include the uncertainty of the search",
       amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
       searched.batch ? ", batch" : "",
       target ? percent_text(*target) + ", the target of the search" : "the target", held_out,

@@ -226,7 +226,8 @@ std::vector<NamedPlot> communication_plots(const Comparison& comparison) {
                        .axis_title = "Megabytes (10⁶ bytes) of a run, mean of workers and seeds",
                        .legend = {{colour::kBlue, "sent"}, {colour::kOrange, "received"}}},
                       comparison, megabytes_of),
-           "Variants that did not count bytes are left out.");
+           "Variants that did not count bytes are left out. Servers, together, send what their "
+           "workers receive, and receive what they send.");
   add_plot(plots, "communication",
            with_pairs({.title = "Communication of a step: predicted and measured",
                        .axis_title = "Communication time per step (ms)",

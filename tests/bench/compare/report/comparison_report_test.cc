@@ -108,7 +108,7 @@ TEST(Page, NamesTheSplitThatDecidesWhenTheTargetIsReached) {
   comparison.chance = Chance{.classes = 4, .test_samples = 256, .validation_samples = 64};
   const std::string html = html_page(comparison);
   for (const char* text :
-       {"Validation loss against time", "Validation accuracy, %; soonest of sync",
+       {"Validation loss against time", "Validation accuracy, %; soonest of one worker",
         "evaluated once on the test set of 256 samples, after training; the target is judged on "
         "the validation set"}) {
     EXPECT_TRUE(contains(html, text));

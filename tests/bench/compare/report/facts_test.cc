@@ -70,7 +70,8 @@ TEST(Facts, NameTheRatesAndTheirWarmUp) {
   comparison.variants[1].runs[0].result->warmup_updates = 20;
   for (ComparedRun& run : comparison.variants[1].runs) run.result->summary.steps = 200;
   EXPECT_EQ(fact(comparison, "rates"),
-            "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run). The time while a rate "
+            "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run and 15 % of the samples to "
+            "95 %). The time while a rate "
             "rises counts as "
             "training time; only rates that were multiplied for larger updates rise");
   EXPECT_EQ(fact(comparison, "not tuned"),
@@ -93,14 +94,13 @@ TEST(Facts, NameTheServersAndTheDrawnStepTimes) {
 
 TEST(Facts, WarnThatFreeMessagesFavourAsynchronousVariants) {
   Comparison comparison = two_variants();
-  EXPECT_EQ(fact(comparison, "no network"), "") << "real messages take time";
+  EXPECT_EQ(fact(comparison, "simulated"), "") << "real messages take time";
   comparison.has_virtual_clock = true;
-  EXPECT_EQ(fact(comparison, "no network"),
-            "messages and servers' updates take no time here, which favours async");
-  comparison.faults = "--link-rate 1gbit";
-  EXPECT_EQ(fact(comparison, "no network"), "");
+  EXPECT_EQ(fact(comparison, "simulated"), "free messages favour async");
+  comparison.faults = "--link-rate 1gbit --service-time exponential:1";
+  EXPECT_EQ(fact(comparison, "simulated"), "random step times favour async");
   comparison.faults = "--costs message=0.1";
-  EXPECT_EQ(fact(comparison, "no network"), "");
+  EXPECT_EQ(fact(comparison, "simulated"), "");
 }
 
 TEST(Facts, NameRowsThatAreEqual) {
