@@ -41,6 +41,8 @@ inline constexpr std::string_view kAverageSlot = "ema";
 struct UpdateStep {
   float learning_rate = 0.0F;
   std::int64_t step = 1;  // number of the update, starting at 1; Adam's bias correction uses it
+  // Factor of the momentum in this update. Only outer rules use it (outer_rule.h).
+  double momentum_scale = 1.0;
 };
 
 // An optimizer's update rule. Immutable, thread-safe.

@@ -13,16 +13,16 @@ changes a gradient by 1e-2 in L2. PyTorch in float32 differs that much from floa
 several seeds of samples are tried, and the seed is used whose inputs keep the largest distance from the kinks;
 the file stores that distance as "margin".
 """
-import json
 import math
 import pathlib
-import struct
 import sys
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from golden_writer import write_safetensors
 
 SEED = 7
 STEPS = 10
@@ -416,19 +416,6 @@ def kept(array, limit):
     flat = array.reshape(-1)
     stride = (flat.size + limit - 1) // limit
     return flat[::stride]
-
-
-def write_safetensors(path, tensors, metadata):
-    header, body = {"__metadata__": metadata}, b""
-    for name, array in tensors.items():
-        data = np.ascontiguousarray(array)
-        kind = {"float32": "F32", "float64": "F64"}[data.dtype.name]
-        header[name] = {"dtype": kind, "shape": list(data.shape),
-                        "data_offsets": [len(body), len(body) + data.nbytes]}
-        body += data.tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
 def choose_samples(name):

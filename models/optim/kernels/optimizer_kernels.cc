@@ -49,8 +49,13 @@ void adam(std::int64_t n, float* __restrict value, const float* __restrict gradi
   }
 }
 
+void displacement(std::int64_t n, float* __restrict out, const float* __restrict start,
+                  const float* __restrict now, float weight) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = weight * (start[i] - now[i]);
+}
+
 }  // namespace
 
-const OptimizerKernels kOptimizerKernels = {sgd, momentum, nesterov, adam};
+const OptimizerKernels kOptimizerKernels = {sgd, momentum, nesterov, adam, displacement};
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -42,7 +42,7 @@ struct UpdateConstants {
   float average_rate = 0.0F;
 };
 
-// The optimizers' update rules. All arrays have n elements and do not overlap.
+// The optimizers' loops. All arrays have n elements and do not overlap.
 struct OptimizerKernels {
   void (*sgd)(std::int64_t n, float* value, const float* gradient, const SgdConstants& constants);
   void (*momentum)(std::int64_t n, float* value, const float* gradient, float* buffer,
@@ -51,6 +51,9 @@ struct OptimizerKernels {
                    const SgdConstants& constants);
   void (*adam)(std::int64_t n, float* value, const float* gradient, float* exp_avg,
                float* exp_avg_sq, const AdamConstants& constants);
+  // out = weight * (start - now), the displacement of local updates (outer_rule.h)
+  void (*displacement)(std::int64_t n, float* out, const float* start, const float* now,
+                       float weight);
 };
 
 namespace v2 {

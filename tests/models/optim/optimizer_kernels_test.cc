@@ -29,8 +29,9 @@ constexpr AdamConstants kAdamConstants = {.weight_decay = 0.01F,
                                           .denominator_scale = 31.0F,
                                           .epsilon = 1e-8F};
 
-enum class Rule { kSgd, kMomentum, kNesterov, kAdam };
-constexpr std::array kRules = {Rule::kSgd, Rule::kMomentum, Rule::kNesterov, Rule::kAdam};
+enum class Rule { kSgd, kMomentum, kNesterov, kAdam, kDisplacement };
+constexpr std::array kRules = {Rule::kSgd, Rule::kMomentum, Rule::kNesterov, Rule::kAdam,
+                               Rule::kDisplacement};
 
 struct Arrays {
   std::vector<float> value;
@@ -86,6 +87,8 @@ void update(Rule rule, const OptimizerKernels& kernels, Arrays& arrays, std::int
       return kernels.nesterov(n, value, gradient, first, kSgdConstants);
     case Rule::kAdam:
       return kernels.adam(n, value, gradient, first, second, kAdamConstants);
+    case Rule::kDisplacement:
+      return kernels.displacement(n, value, gradient, first, 0.3F);
   }
 }
 

@@ -1,0 +1,128 @@
+#include "models/optim/outer_rule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "models/base/denormals.h"
+#include "models/base/errors.h"
+#include "models/base/flag_rules.h"
+#include "models/base/isa.h"
+
+namespace syncopate {
+namespace {
+
+// The sources of the formulas: Stich 2019 for the average; Wang et al. 2020, algorithm 1, for
+// SlowMo; Douillard et al. 2023, algorithm 1, for DiLoCo.
+constexpr std::array kOuterRules = {
+    OuterRuleRow{.name = "average", .help = "the mean of the workers' values", .defaults = {}},
+    OuterRuleRow{.name = "slowmo",
+                 .help = "slow momentum, scaled by the inner learning rate",
+                 .defaults = {.momentum = 0.5, .scale_by_rate = true}},
+    OuterRuleRow{.name = "diloco",
+                 .help = "Nesterov momentum",
+                 .defaults = {.learning_rate = 0.7, .momentum = 0.9, .nesterov = true}},
+};
+
+class OuterRule final : public Optimizer {
+ public:
+  explicit OuterRule(const OuterRuleOptions& options)
+      : rule_(options),
+        options_{.name = "outer",
+                 .momentum = options.momentum,
+                 .nesterov = options.nesterov,
+                 .weight_decay = 0.0},
+        kernels_(optimizer_kernels(detect_isa())) {}
+
+  const OptimizerOptions& options() const noexcept override { return options_; }
+  std::span<const std::string_view> slot_names() const noexcept override {
+    return std::span(kSlotNames).first(rule_.momentum == 0.0 ? 0 : 1);
+  }
+
+  void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
+              std::span<const std::span<float>> slots, bool decays) const override {
+    check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
+    const auto n = static_cast<std::int64_t>(values.size());
+    const UpdateConstants now = constants(step, decays);
+    if (now.rule == UpdateRule::kSgd) {
+      return kernels_.sgd(n, values.data(), gradients.data(), now.sgd);
+    }
+    const auto kernel = now.rule == UpdateRule::kNesterov ? kernels_.nesterov : kernels_.momentum;
+    kernel(n, values.data(), gradients.data(), slots[0].data(), now.sgd);
+  }
+
+  UpdateConstants constants(const UpdateStep& step, bool /*decays*/) const override {
+    UpdateConstants constants{
+        .rule = UpdateRule::kSgd,
+        .sgd = {.learning_rate = step.learning_rate, .weight_decay = 0.0F, .momentum = 0.0F}};
+    if (rule_.momentum == 0.0) return constants;
+    constants.rule = rule_.nesterov ? UpdateRule::kNesterov : UpdateRule::kMomentum;
+    constants.sgd.momentum = static_cast<float>(rule_.momentum * step.momentum_scale);
+    return constants;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 1> kSlotNames = {kOuterMomentumSlot};
+
+  const OuterRuleOptions rule_;
+  const OptimizerOptions options_;
+  const OptimizerKernels& kernels_;
+};
+
+}  // namespace
+
+std::span<const OuterRuleRow> outer_rules() noexcept { return kOuterRules; }
+
+const OuterRuleRow& outer_rule_row(std::string_view name) {
+  const auto* const row = std::ranges::find(kOuterRules, name, &OuterRuleRow::name);
+  if (row != kOuterRules.end()) return *row;
+  throw UsageError(fmt::format("--outer {}: no such outer step; choose one of {}", name,
+                               fmt::join(names_of(outer_rules()), ", ")));
+}
+
+std::unique_ptr<Optimizer> make_outer_rule(const OuterRuleOptions& options) {
+  if (!(options.learning_rate > 0.0) || !std::isfinite(options.learning_rate)) {
+    throw UsageError(
+        fmt::format("--outer-learning-rate {}: expected a positive number", options.learning_rate));
+  }
+  if (!(options.momentum >= 0.0 && options.momentum < 1.0)) {
+    throw UsageError(
+        fmt::format("--outer-momentum {}: expected a number in [0, 1)", options.momentum));
+  }
+  if (options.nesterov && options.scale_by_rate && options.momentum > 0.0) {
+    throw UsageError(
+        "--outer-scale-by-rate requires a momentum without --outer-nesterov; omit one of the two");
+  }
+  return std::make_unique<OuterRule>(options);
+}
+
+UpdateStep outer_step(const OuterRuleOptions& options, std::int64_t round, float inner_rate,
+                      float previous_inner_rate) {
+  UpdateStep step{.learning_rate = static_cast<float>(options.learning_rate), .step = round};
+  if (!options.scale_by_rate) return step;
+  // SlowMo adds D / rate to its momentum u and subtracts rate * u from x. Here v is rate * u, so a
+  // change of the rate changes v, and D is not divided.
+  step.momentum_scale = previous_inner_rate > 0.0F ? static_cast<double>(inner_rate) /
+                                                         static_cast<double>(previous_inner_rate)
+                                                   : 0.0;
+  return step;
+}
+
+void displacement(std::span<float> out, std::span<const float> start, std::span<const float> now,
+                  float weight) {
+  if (start.size() != out.size() || now.size() != out.size()) {
+    throw ShapeError(fmt::format("displacement: found {} start values and {} values; expected {}",
+                                 start.size(), now.size(), out.size()));
+  }
+  const FlushDenormals flush;
+  optimizer_kernels(detect_isa())
+      .displacement(static_cast<std::int64_t>(out.size()), out.data(), start.data(), now.data(),
+                    weight);
+}
+
+}  // namespace syncopate
