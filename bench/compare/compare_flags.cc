@@ -217,7 +217,8 @@ void CompareFlags::declare_training() {
       "--tune", [this](const std::string& text) { parse_tune(text); },
       "search a good learning rate for each variant before the comparison; also search "
       "`momentum` and `batch-size` if they are named. The search trains each variant equally "
-      "often, with seeds of its own, and judges these runs on samples that they do not train",
+      "often (12 runs; with momentum or batch-size 32, with both 92), with seeds of its own, and "
+      "judges these runs on samples that they do not train. Not for --preset and --clusters",
       {.value = "[momentum,batch-size]", .default_text = "none", .bare = "learning-rate"});
   flags_.add(
       "--split", &options_.tune.split,
@@ -225,10 +226,12 @@ void CompareFlags::declare_training() {
       {.value = "val=FRACTION",
        .default_text = std::string(kTuningSplit) + ", or the validation split of the data set",
        .needs = "--tune"});
-  flags_.add("--tune-seed", &options_.tune.seed,
-             "first seed of the runs of the search; another seed repeats the search with other "
-             "initial values and another order of the samples",
-             {.least = kMostSeeds, .most = 1'000'000, .needs = "--tune"});
+  flags_.add(
+      "--tune-seed", &options_.tune.seed,
+      fmt::format("first seed of the runs of the search, from {} on; another seed repeats the "
+                  "search with other initial values and another order of the samples",
+                  kMostSeeds),
+      {.least = kMostSeeds, .most = 1'000'000, .needs = "--tune"});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(

@@ -272,7 +272,8 @@ int runs_there(const fs::path& dir, const std::vector<PlannedFolder>& folders) {
   return count;
 }
 
-// Says how long the missing runs of the search and of the report take.
+// Says how many runs the search and the report have, and how long the missing ones take if they are
+// real.
 void note_time(const CompareOptions& options, int searched, int there, const DataSplits& data,
                ProgressDisplay& display) {
   const int variants = static_cast<int>(options.variants.size());
@@ -281,18 +282,23 @@ void note_time(const CompareOptions& options, int searched, int there, const Dat
   // The runs that are there are about equally many of each variant.
   const std::vector<int> of_each(options.variants.size(), (missing + variants - 1) / variants);
   const auto seconds = expected_seconds(options, of_each, data);
-  if (!seconds) return;
   const std::string runs =
       there == 0 ? fmt::format("{} runs", all) : fmt::format("{} of {} runs", missing, all);
-  display.note(fmt::format("{} for {}: {} of the search and {} of the report for each variant",
-                           minutes_words(*seconds), runs, searched, options.seeds));
+  display.note(fmt::format("{}{}: {} of the search and {} of the report for each variant",
+                           seconds ? minutes_words(*seconds) + " for " : "", runs, searched,
+                           options.seeds));
 }
 
 // Makes room for the rounds in the folder of the report.
 void prepare_folder(const fs::path& dir, const std::vector<PlannedFolder>& rounds, bool replace) {
   std::string conflict = has_map(dir) ? "has a comparison on several clusters" : "";
   for (const PlannedFolder& round : rounds) {
-    if (conflict.empty()) conflict = conflict_in(dir / round.name, round.runs);
+    if (!conflict.empty()) break;
+    conflict = conflict_in(dir / round.name, round.runs);
+    if (!conflict.empty() && round.is_round) {
+      conflict = "has the search of another command (other flags, or another --tune-seed): " +
+                 conflict.substr(conflict.rfind(": ") + 2);
+    }
   }
   if (conflict.empty() && fs::exists(dir / "comparison.json") &&
       !fs::exists(dir / rounds.front().name)) {
@@ -339,8 +345,10 @@ std::optional<CompareOptions> tune(const CompareOptions& options, const std::str
       // A run that diverged is a result of the search, so it is not repeated.
       if (!fs::exists(part.files->result(run))) missing.push_back({&part, &run});
     }
-    display->note(fmt::format("tuning, round {}: {}", round,
-                              count_text(static_cast<int>(part.runs.size()), "run")));
+    const std::size_t there = part.runs.size() - missing.size();
+    display->note(fmt::format("tuning, round {}: {}{}", round,
+                              count_text(static_cast<int>(part.runs.size()), "run"),
+                              there == 0 ? "" : fmt::format(", {} of them there already", there)));
     const RunTrainer trainer{data, signals, *display, /*notes_failures_only=*/true};
     if (!trainer.train(missing, static_cast<int>(part.runs.size()))) return std::nullopt;
     if (shares_runs) part.files->remove_stale_locks();

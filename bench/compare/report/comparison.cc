@@ -169,6 +169,12 @@ std::vector<const RunResult*> ComparedVariant::results() const {
 Comparison read_comparison(const fs::path& dir) {
   const fs::path file = dir / "comparison.json";
   std::ifstream in(file, std::ios::binary);
+  if (!in && fs::exists(dir / kTuningFolder)) {
+    throw FileError(
+        fmt::format("{}: the search of --tune has not ended; the same command of "
+                    "compare continues it",
+                    dir.string()));
+  }
   if (!in) {
     throw FileError(fmt::format(
         "{}: cannot be read; give the folder that --report of compare has written", file.string()));

@@ -159,7 +159,7 @@ std::string html_page(const Outcome& outcome) {
            {"Learning", "curves of all runs", plots_html(learning_plots(comparison))},
            {"Where time went", "throughput, parts of the workers' time, staleness",
             plots_html(time_plots(comparison))},
-           {"Communication", "bytes and times of messages",
+           {"Communication", "bytes of messages; on links, also times",
             plots_html(communication_plots(comparison))},
            {"Files", "plots and data", files_html(outcome)}}});
 }

@@ -60,9 +60,6 @@ class FactFinder {
     return static_cast<int>(
         std::ranges::count_if(judged_, [&](const VariantSummary* row) { return holds(*row); }));
   }
-  int count_variants(bool ComparedVariant::*holds) const {
-    return static_cast<int>(std::ranges::count_if(comparison_.variants, holds));
-  }
   std::string of_rows(int count) const { return fmt::format("{} of {}", count, judged_.size()); }
 
   // "async: 0.01 is too large for stale gradients; try 0.0025"
@@ -112,18 +109,30 @@ class FactFinder {
   }
 
   void warn_of_rates() {
-    const int borders = count_variants(&ComparedVariant::is_at_border);
-    if (borders > 0) {
-      warn("tuning",
-           fmt::format("the best values of {} variants are at the border of what was tried",
-                       of_rows(borders)));
-    }
+    warn_of_search();
     const std::string& rule = comparison_.learning_rate_rule;
     if (!is_untuned(rule) && rule != "preset") return;
     const std::string rates = rule == "preset" ? "the preset's learning rates"
                               : rule == "none" ? "one learning rate for all"
                                                : "rates follow the batch only";
     warn("not tuned", rates + "; others may change the order");
+  }
+
+  void warn_of_search() {
+    if (!comparison_.is_tuned()) return;
+    constexpr std::int64_t kFewSamples = 200;
+    const auto& chance = comparison_.tuning.front().chance;
+    if (chance && chance->validation_samples < kFewSamples) {
+      warn("tuning", fmt::format("the search judged its runs on {} samples only; see --split",
+                                 chance->validation_samples));
+    }
+    std::vector<std::string> names;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      if (comparison_.variants[row].is_at_border) names.push_back(short_name(rows_[row]));
+    }
+    if (names.empty()) return;
+    warn("tuning", fmt::format("values beyond those tried may be better for {}; see --explain",
+                               listed(names)));
   }
 
   void warn_of_machine() {

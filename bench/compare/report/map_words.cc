@@ -53,8 +53,9 @@ std::string link_rate(const Outcome& column) {
 using Indices = std::vector<std::size_t>;
 
 bool is_winner(const Outcome& column, std::size_t row) {
-  return column.answer.has_winners() &&
-         std::ranges::find(column.answer.winners, row) != column.answer.winners.end();
+  if (!column.answer.has_winners()) return false;
+  const Indices rows = recommended_rows(column);
+  return std::ranges::find(rows, row) != rows.end();
 }
 
 // Returns the row to name for each cluster, of its winners: as few rows as possible, so that the
@@ -127,7 +128,7 @@ std::string map_verdict(const StrategyMap& map) {
   const auto is_claim = [](const Outcome& column) { return column.answer.is_claim(); };
   const bool has_claim = std::ranges::any_of(map.columns, is_claim);
   const auto with_rates = [&](const std::string& sentence) {
-    return has_claim ? at_untuned_rates(map.first(), sentence) : sentence;
+    return has_claim ? prefixed_with_rates(map.first(), sentence) : sentence;
   };
   if (groups.size() == 1) {
     return with_rates(fmt::format(

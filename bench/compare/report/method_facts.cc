@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 #include <sstream>
 #include <string>
@@ -103,11 +104,29 @@ class MethodTeller {
           ". The previous evaluation was {} to {} s earlier, and the target was reached at an "
           "unknown "
           "time between the two: tests and intervals add w x w / 12 to the variance of the mean "
-          "logarithm, where w is the mean logarithm of the ratio of the two times. More "
-          "--evaluations reduce w",
-          short_text(least), short_text(most));
+          "logarithm, where w is the mean logarithm of the ratio of the two times and counts as "
+          "known; "
+          "ratios are those of the later times. {}",
+          short_text(least), short_text(most), evaluations_text());
     }
     tell("times", text + ". Their means are geometric; ± is the standard deviation over the seeds");
+  }
+
+  // Returns "Runs have 20 evaluations, ..."; "" without runs.
+  std::string evaluations_text() const {
+    for (const ComparedVariant& variant : comparison_.variants) {
+      for (const RunResult* const run : variant.results()) {
+        if (run->curve.empty()) continue;
+        return fmt::format(
+            "Runs have about {} evaluations (--evaluations), one for {} samples, which is the "
+            "resolution of times and samples to the target",
+            run->curve.size(),
+            decimal_text(static_cast<double>(run->curve.back().samples) /
+                             static_cast<double>(run->curve.size()),
+                         0));
+      }
+    }
+    return "";
   }
 
   // Says whether the direction of a paper's claim was seen.
@@ -153,7 +172,9 @@ class MethodTeller {
              servers_text());
     tell(
         "updates",
-        "a batch is the samples of one update. Samples at the end of an epoch that are too few for "
+        "a batch is the samples of one update. Synchronous workers divide each batch; asynchronous "
+        "ones take the next batch of all samples when they are free. Samples at the end of an "
+        "epoch that are too few for "
         "a batch are not trained; for asynchronous workers and backup workers, that is the batch "
         "of "
         "one worker");
@@ -233,6 +254,28 @@ class MethodTeller {
     return texts.empty() ? "" : ". Servers: " + listed(texts);
   }
 
+  // Returns the comparison without evaluations at the target that a later one below it follows.
+  Comparison with_lasting_target() const {
+    Comparison lasting = comparison_;
+    const double target = *comparison_.target_accuracy;
+    for (ComparedVariant& variant : lasting.variants) {
+      for (ComparedRun& run : variant.runs) {
+        if (!run.result) continue;
+        bool lasts = true;
+        for (CurvePoint& point : run.result->curve | std::views::reverse) {
+          lasts = lasts && point.accuracy >= target;
+          if (!lasts) point.accuracy = std::min(point.accuracy, std::nextafter(target, 0.0));
+        }
+      }
+    }
+    return lasting;
+  }
+
+  static std::string without_stop(std::string sentence) {
+    if (sentence.ends_with('.')) sentence.pop_back();
+    return sentence;
+  }
+
   // Returns how many runs of each variant fell below the target again; "" if none did.
   std::string spikes_text() const {
     std::vector<std::string> counts;
@@ -245,20 +288,29 @@ class MethodTeller {
         counts.push_back(fmt::format("{} of {} runs of {}", fell, runs.size(), rows_[row].name));
       }
     }
-    return counts.empty() ? "" : "below the target again later: " + listed(counts);
+    if (counts.empty()) return "";
+    return fmt::format(
+        "below the target again later: {}. If all later evaluations had to be at the target, the "
+        "answer would be: {}",
+        listed(counts), without_stop(verdict_sentence(outcome_of("", with_lasting_target()))));
   }
 
   // Returns "0.9 (a and b)"; "" if no variant has a momentum.
   std::string momentum_text() const {
     std::map<double, std::vector<std::string>> variants;
     for (const ComparedVariant& variant : comparison_.variants) {
-      if (variant.momentum > 0.0) variants[variant.momentum].push_back(variant.label);
+      if (variant.momentum > 0.0 || searched_in(comparison_).momentum) {
+        variants[variant.momentum].push_back(variant.label);
+      }
     }
     std::vector<std::string> texts;
     for (const auto& [momentum, labels] : variants) {
       texts.push_back(fmt::format("{} ({})", exact_text(momentum), listed(labels)));
     }
-    return listed(texts);
+    return texts.empty() ? ""
+                         : listed(texts) +
+                               ", in the update of the variables, which servers make "
+                               "where there are servers";
   }
 
   std::string target_fact() const {
@@ -355,7 +407,7 @@ class MethodTeller {
         variants, [](const auto& entry) { return !entry.first.second.empty(); });
     return listed(rates) +
            (warms_up ? ". The time while a rate rises counts as training time; only rates that "
-                       "were multiplied for larger updates rise"
+                       "were multiplied for larger updates rise, linearly"
                      : "");
   }
 

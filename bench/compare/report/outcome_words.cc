@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "bench/compare/report/strategy_names.h"
+#include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -33,13 +34,12 @@ std::string count_word(std::size_t count) {
 // Returns "all five", or "both".
 std::string all_of(std::size_t count) { return count == 2 ? "both" : "all " + count_word(count); }
 
-// Returns the winners that are shown to be sooner than the next row, if `shown`; otherwise the
-// other winners, which were only not shown to be slower than the soonest.
-Indices winners_that_are(bool shown, const Outcome& outcome) {
+// Returns the winners that are not recommended.
+Indices unshown_winners(const Outcome& outcome) {
+  const Indices recommended = recommended_rows(outcome);
   Indices rows = outcome.answer.winners;
-  if (!outcome.answer.next) return shown ? rows : Indices();
   std::erase_if(rows, [&](std::size_t row) {
-    return outcome.claims.is_sooner(row, *outcome.answer.next) != shown;
+    return std::ranges::find(recommended, row) != recommended.end();
   });
   return rows;
 }
@@ -56,14 +56,14 @@ std::string sooner_range(const Outcome& outcome) {
   return fmt::format("{} to {}", ratio_text(least), ratio_text(most));
 }
 
-// Returns "next", or "best sync" if all winners are of another kind than the next row.
+// Returns "next", or "soonest sync" if all winners are of another kind than the next row.
 std::string rank_of_next(const Outcome& outcome) {
   const Kind next = outcome.rows[*outcome.answer.next].kind;
   const auto is_of_its_kind = [&](std::size_t row) { return outcome.rows[row].kind == next; };
   const bool has_other = outcome.answer.winners.size() > 1 &&
                          std::ranges::none_of(outcome.answer.winners, is_of_its_kind);
-  if (has_other && next == Kind::kSynchronous) return "best sync";
-  if (has_other && next == Kind::kAsynchronous) return "best async";
+  if (has_other && next == Kind::kSynchronous) return "soonest sync";
+  if (has_other && next == Kind::kAsynchronous) return "soonest async";
   return "next";
 }
 
@@ -87,7 +87,7 @@ std::string why_winners(const Outcome& outcome) {
     return fmt::format("{} are {} times sooner than {}{}", all_of(answer.winners.size()),
                        sooner_range(outcome), next, among);
   }
-  const Indices others = winners_that_are(/*shown=*/false, outcome);
+  const Indices others = unshown_winners(outcome);
   const bool is_one = answer.winners.size() - others.size() == 1;
   return fmt::format("{} is {} times sooner than the {}, {}{}{}{}",
                      is_one ? "it" : short_name(outcome.rows[answer.reference]),
@@ -131,6 +131,19 @@ bool has_pending(const Outcome& outcome) {
   return std::ranges::any_of(outcome.rows, [](const auto& row) { return row.pending > 0; });
 }
 
+// Returns a row that missed the target in runs which ended before the soonest row reached it, so
+// that no number of seeds shows a difference.
+std::optional<std::size_t> row_that_ended_early(const Outcome& outcome) {
+  if (!outcome.soonest) return std::nullopt;
+  for (const std::size_t row : outcome.answer.missed) {
+    const std::vector<double>& seconds = outcome.rows[row].missed_seconds;
+    if (!seconds.empty() && std::ranges::max(seconds) < outcome.cells[*outcome.soonest].seconds) {
+      return row;
+    }
+  }
+  return std::nullopt;
+}
+
 std::string why_not_decided(const Outcome& outcome) {
   const Rows& rows = outcome.rows;
   const std::string seeds = count_text(outcome.answer.seeds, "seed");
@@ -146,6 +159,13 @@ std::string why_not_decided(const Outcome& outcome) {
     return "only one variant has all of its runs";
   }
   if (!outcome.soonest) return seeds + " cannot show a difference";
+  if (const auto row = row_that_ended_early(outcome)) {
+    return fmt::format("the runs of {} ended after {} s, before {} reached {} ({} s)",
+                       short_name(rows[*row]),
+                       short_seconds(std::ranges::max(rows[*row].missed_seconds)),
+                       short_name(rows[*outcome.soonest]), target_text(outcome.comparison),
+                       short_seconds(outcome.cells[*outcome.soonest].seconds));
+  }
   return fmt::format("{} was first, but {} cannot show a difference",
                      short_name(rows[*outcome.soonest]), seeds);
 }
@@ -243,19 +263,27 @@ std::string state_text(const RowOutcome& cell) {
   }
 }
 
+Indices recommended_rows(const Outcome& outcome) {
+  Indices rows = outcome.answer.winners;
+  if (!outcome.answer.next) return rows;
+  std::erase_if(
+      rows, [&](std::size_t row) { return !outcome.claims.is_sooner(row, *outcome.answer.next); });
+  return rows;
+}
+
 bool are_all_with_workers(const Outcome& outcome) {
   const Indices& winners = outcome.answer.winners;
   if (winners.empty()) return false;
   const int workers = outcome.rows[winners.front()].workers;
   const auto has_workers = [](const VariantSummary& row) { return row.workers > 1; };
-  return winners.size() > 2 && winners_that_are(/*shown=*/false, outcome).empty() && workers > 1 &&
+  return winners.size() > 2 && unshown_winners(outcome).empty() && workers > 1 &&
          std::ssize(winners) == std::ranges::count_if(outcome.rows, has_workers) &&
          std::ranges::all_of(winners,
                              [&](std::size_t row) { return outcome.rows[row].workers == workers; });
 }
 
 std::string winners_text(const Outcome& outcome) {
-  const Indices winners = winners_that_are(/*shown=*/true, outcome);
+  const Indices winners = recommended_rows(outcome);
   if (!are_all_with_workers(outcome)) return listed(short_names(outcome.rows, winners), "or");
   const int workers = outcome.rows[winners.front()].workers;
   return fmt::format("any {}-worker strategy", count_word(static_cast<std::size_t>(workers)));
@@ -268,7 +296,7 @@ AnswerWords answer_words(const Outcome& outcome) {
       return {"Use " + winners_text(outcome), why_winners(outcome)};
     case AnswerForm::kTie:
       return {fmt::format("Use {}{}", winners_text(outcome),
-                          winners_that_are(/*shown=*/true, outcome).size() > 1 ? " (a tie)" : ""),
+                          recommended_rows(outcome).size() > 1 ? " (a tie)" : ""),
               why_winners(outcome)};
     case AnswerForm::kMissed:
       return {"Use " + winners_text(outcome), why_missed(outcome)};
@@ -293,13 +321,14 @@ AnswerWords answer_words(const Outcome& outcome) {
 std::string verdict_sentence(const Outcome& outcome) {
   const AnswerWords words = answer_words(outcome);
   const std::string sentence = fmt::format("{}: {}.", words.use, words.why);
-  return outcome.answer.is_claim() ? at_untuned_rates(outcome.comparison, sentence) : sentence;
+  return outcome.answer.is_claim() ? prefixed_with_rates(outcome.comparison, sentence) : sentence;
 }
 
-std::string at_untuned_rates(const Comparison& comparison, std::string sentence) {
-  if (!is_untuned(comparison.learning_rate_rule)) return sentence;
+std::string prefixed_with_rates(const Comparison& comparison, std::string sentence) {
+  const bool is_tuned = comparison.is_tuned();
+  if (!is_tuned && !is_untuned(comparison.learning_rate_rule)) return sentence;
   sentence.front() = static_cast<char>(std::tolower(sentence.front()));
-  return "At untuned rates, " + sentence;
+  return (is_tuned ? "At tuned rates, " : "At untuned rates, ") + sentence;
 }
 
 Indices left_out_rows(const Outcome& outcome) {
@@ -371,6 +400,9 @@ std::string next_sentence(const Outcome& outcome) {
                            : seeds + ", or choose by convenience.";
     case AnswerForm::kNotDecided:
       if (has_pending(outcome)) return "Next: the same command with this --report.";
+      if (row_that_ended_early(outcome)) {
+        return fmt::format("Next: {} in another --report.", doubled_budget(outcome));
+      }
       return seeds.empty() ? "" : seeds + ".";
     case AnswerForm::kNotReached:
       return fmt::format("Next: {} in another --report, or a lower --target-accuracy.",
@@ -400,14 +432,16 @@ std::string setting_sentence(const Outcome& outcome) {
   const Comparison& comparison = outcome.comparison;
   std::string text = fmt::format("{}, {}", what_is_trained(comparison),
                                  count_text(most_workers_of(outcome), "worker"));
-  if (!comparison.batch.empty()) text += ", " + comparison.batch;
+  const bool is_batch_tuned = searched_in(comparison).batch;
+  if (!comparison.batch.empty() && !is_batch_tuned) text += ", " + comparison.batch;
   if (!comparison.faults.empty()) text += ", " + comparison.faults;
   text += comparison.has_virtual_clock ? ", simulated; " : ", real processes; ";
   text +=
       outcome.answer.seeds > 0 ? count_text(outcome.answer.seeds, "seed") : "no complete variant";
   const std::string source = target_source(comparison);
-  return source.empty() ? text
-                        : fmt::format("{}; target {}{}", text, target_text(comparison), source);
+  if (!source.empty()) text += fmt::format("; target {}{}", target_text(comparison), source);
+  const std::string tuned = tuned_values(outcome);
+  return tuned.empty() ? text : fmt::format("{}; tuned: {}", text, tuned);
 }
 
 }  // namespace syncopate::bench

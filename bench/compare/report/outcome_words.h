@@ -19,6 +19,10 @@ std::string interval_text(TimeRatio ratio);  // " (1.2 to 1.9)"; "" if the inter
 // time: "2 of 5" (runs that reached the target), "busy", "failed", "pending" or "left out".
 std::string state_text(const RowOutcome& cell);
 
+// Returns the winners that are shown to be sooner than the next row. The other winners are only not
+// shown to be slower than the soonest one.
+std::vector<std::size_t> recommended_rows(const Outcome& outcome);
+
 // Returns whether there are more than two winners and they are exactly the rows with several
 // workers.
 bool are_all_with_workers(const Outcome& outcome);
@@ -38,7 +42,7 @@ AnswerWords answer_words(const Outcome& outcome);
 std::string verdict_sentence(const Outcome& outcome);
 // Returns the sentence, which makes a claim, with "At untuned rates, " before it if the learning
 // rates of the comparison were neither tuned nor chosen for a variant.
-std::string at_untuned_rates(const Comparison& comparison, std::string sentence);
+std::string prefixed_with_rates(const Comparison& comparison, std::string sentence);
 // Returns the rows that claims leave out because their learning rates are too large.
 std::vector<std::size_t> left_out_rows(const Outcome& outcome);
 // Returns "about 5 minutes", rounded up.

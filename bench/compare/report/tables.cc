@@ -126,7 +126,8 @@ Table results_table(const Outcome& outcome) {
 
 Table tests_table(const Outcome& outcome) {
   Table table;
-  table.heads = {{"variants"},        {"difference"}, {"interval"}, {"p", "adjusted", true},
+  table.heads = {{"variants"},        {"difference", "first to second"},
+                 {"interval"},        {"p", "adjusted", true},
                  {"level", "", true}, {"shown"}};
   const auto add = [&](std::size_t a, std::size_t b, std::vector<std::string> cells) {
     table.rows.push_back({.name = named(outcome.rows[a]) + " and " + named(outcome.rows[b]),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "bench/compare/report/comparison_plots.h"
+#include "bench/compare/report/strategy_names.h"
 #include "bench/compare/report/summary.h"
 #include "bench/plots/charts.h"
 #include "bench/plots/text.h"
@@ -56,6 +58,7 @@ using Value = std::optional<double> (*)(const RunResult& run, std::optional<doub
 // Returns for each row a marker for each of its runs and a line through the means of its points.
 std::vector<Curve> curves_of(const Comparison& comparison, Value value) {
   const std::optional<double> target = tuning_target(comparison);
+  const bool is_time = value == seconds_of;  // the search compares geometric means of times
   std::vector<Curve> curves;
   for (std::size_t row = 0; row < comparison.variants.size(); ++row) {
     const std::string& label = comparison.variants[row].label;
@@ -71,13 +74,14 @@ std::vector<Curve> curves_of(const Comparison& comparison, Value value) {
     for (const auto& [step, all] : values) {
       double sum = 0.0;
       for (const double one : all) {
-        sum += one;
+        sum += is_time ? std::log(one) : one;
         Curve dot = series_curve(row, "");
         dot.width = 0.0;
         dot.points = {{step, one}};
         curves.push_back(std::move(dot));
       }
-      means.points.push_back({step, sum / static_cast<double>(all.size())});
+      const double mean = sum / static_cast<double>(all.size());
+      means.points.push_back({step, is_time ? std::exp(mean) : mean});
     }
     curves.push_back(std::move(means));
   }
@@ -86,27 +90,6 @@ std::vector<Curve> curves_of(const Comparison& comparison, Value value) {
 
 std::string time_unit(const Comparison& comparison) {
   return comparison.has_virtual_clock ? "virtual s" : "s";
-}
-
-// Which hyperparameters beside the learning rate have several values in the search.
-struct Searched {
-  bool momentum = false;
-  bool batch = false;
-};
-
-Searched searched_in(const Comparison& comparison) {
-  Searched searched;
-  for (const ComparedVariant& row : comparison.variants) {
-    std::set<double> momenta;
-    std::set<std::int64_t> batches;
-    for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult&) {
-      momenta.insert(variant.momentum);
-      batches.insert(variant.batch_size);
-    });
-    searched.momentum |= momenta.size() > 1;
-    searched.batch |= batches.size() > 1;
-  }
-  return searched;
 }
 
 // Returns the rates that a round tried for a row. If the momentum was searched, returns rates
@@ -126,7 +109,52 @@ std::string amount_text(const std::vector<std::int64_t>& values) {
   return decimal_text(static_cast<double>(std::ranges::max(values)), 0);
 }
 
+// Returns "0.1 (async and ssp:3) and 0.2 (all-reduce)".
+std::string values_of_rows(const Outcome& outcome,
+                           const std::function<double(const ComparedVariant&)>& value) {
+  std::map<double, std::vector<std::string>> rows;
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    rows[value(outcome.comparison.variants[row])].push_back(short_name(outcome.rows[row]));
+  }
+  std::vector<std::string> texts;
+  for (const auto& [one, names] : rows) {
+    texts.push_back(fmt::format("{} ({})", exact_text(one), listed(names)));
+  }
+  return listed(texts);
+}
+
 }  // namespace
+
+Searched searched_in(const Comparison& comparison) {
+  Searched searched;
+  for (const ComparedVariant& row : comparison.variants) {
+    std::set<double> momenta;
+    std::set<std::int64_t> batches;
+    for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult&) {
+      momenta.insert(variant.momentum);
+      batches.insert(variant.batch_size);
+    });
+    searched.momentum |= momenta.size() > 1;
+    searched.batch |= batches.size() > 1;
+  }
+  return searched;
+}
+
+std::string tuned_values(const Outcome& outcome) {
+  const Comparison& comparison = outcome.comparison;
+  if (!comparison.is_tuned()) return "";
+  const Searched searched = searched_in(comparison);
+  std::string text = "rates " + values_of_rows(outcome, rate_of);
+  if (searched.momentum) {
+    text += "; momentum " + values_of_rows(outcome, [](const auto& row) { return row.momentum; });
+  }
+  if (searched.batch) {
+    text += "; batch of a worker " + values_of_rows(outcome, [](const auto& row) {
+              return static_cast<double>(row.batch_size);
+            });
+  }
+  return text;
+}
 
 Table tuning_table(const Comparison& comparison) {
   Table table;
@@ -227,23 +255,34 @@ std::string tuning_words(const Comparison& comparison) {
                     static_cast<double>(comparison.tuning.front().chance->validation_samples), 0))
           : "";
   const Searched searched = searched_in(comparison);
+  std::set<std::string> momenta;
+  for (const ComparedVariant& variant : comparison.variants) {
+    for_each_tuning_run(comparison, variant.label, [&](const auto& tried, const RunResult&) {
+      momenta.insert(exact_text(tried.momentum));
+    });
+  }
   return fmt::format(
       "{} runs of each variant, with seeds from {} on, searched the learning rate{}{}: first the "
       "rate without tuning and 1/4, 1/2, 2 and 4 times this rate; then the next rate while the "
       "best one is at a border; the other runs repeated the better half with other seeds. Of the "
       "values that were repeated most, the best are those with which the largest share of runs "
-      "reached {}, and of these the soonest on average{}; of equal ones, those nearer to the "
-      "values without tuning. These times have the resolution of the evaluations, too. Then the "
+      "reached {}, and of these the soonest (geometric mean){}; of equal ones, those nearer to the "
+      "values without tuning. These times have the resolution of the evaluations, too; the final "
+      "accuracy was not searched for. Then the "
       "seeds of this report trained all samples at the chosen values. All other hyperparameters "
       "come from the command or are defaults, such as the updates in which a rate rises{}. "
-      "Searched, they might favour another variant. Intervals hold for the chosen values and do "
+      "Other values of these might favour another variant. Intervals hold for the chosen values "
+      "and do "
       "not include the uncertainty of the search",
-      amount_text(runs), first_seed, searched.momentum ? ", momentum" : "",
+      amount_text(runs), first_seed,
+      searched.momentum
+          ? fmt::format(", momentum ({})", listed({momenta.begin(), momenta.end()}, "or"))
+          : "",
       searched.batch ? ", batch" : "",
       target ? percent_text(*target) + ", the target of the search" : "the target", held_out,
       searched.momentum || searched.batch
           ? ""
-          : "; --tune momentum,batch-size would search these two as well");
+          : "; --tune momentum,batch-size searches these two as well");
 }
 
 }  // namespace syncopate::bench

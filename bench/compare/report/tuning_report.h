@@ -9,6 +9,16 @@
 
 namespace syncopate::bench {
 
+// Which hyperparameters beside the learning rate have several values in the search.
+struct Searched {
+  bool momentum = false;
+  bool batch = false;
+};
+Searched searched_in(const Comparison& comparison);
+
+// Returns the chosen values, such as "rates 0.1 (async) and 0.2 (all-reduce)"; "" without --tune.
+std::string tuned_values(const Outcome& outcome);
+
 // Returns a row for each variant: the chosen values, whether a value beyond them
 // was left untried, and what the search trained. Empty without --tune.
 Table tuning_table(const Comparison& comparison);

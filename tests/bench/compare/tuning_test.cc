@@ -106,6 +106,22 @@ TEST_F(TunedCompare, TriesEachBatchOnce) {
   EXPECT_EQ(runs, 22) << "twice the grid, and two";
 }
 
+TEST_F(TunedCompare, SaysThatItsFolderHasAnotherSearchOrAnUnfinishedOne) {
+  const ProgramResult first = successful(run(kTuned));
+  EXPECT_TRUE(contains(in_one_line(first.out), "tuned: rates "));
+  EXPECT_TRUE(contains(in_one_line(first.out), "judged its runs on 51 samples only"));
+  const ProgramResult other = run(kTuned + as_words("--tune-seed 20001"));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(contains(other.err,
+                       "has the search of another command (other flags, or another "
+                       "--tune-seed)"));
+  fs::remove(dir_ / "comparison.json");
+  fs::remove_all(dir_ / "runs");
+  const ProgramResult unfinished = run_program({SYNCOPATE_BENCH, "report", dir_});
+  EXPECT_EQ(unfinished.exit_code, 1);
+  EXPECT_TRUE(contains(unfinished.err, "the search of --tune has not ended"));
+}
+
 TEST_F(TunedCompare, KeepsItsFolderFromTheSameComparisonWithoutTuning) {
   successful(run(kTuned));
   const Words untuned(kTuned.begin(), kTuned.end() - 1);

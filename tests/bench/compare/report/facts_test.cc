@@ -73,7 +73,7 @@ TEST(Facts, NameTheRatesAndTheirWarmUp) {
             "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run and 15 % of the samples to "
             "95 %). The time while a rate "
             "rises counts as "
-            "training time; only rates that were multiplied for larger updates rise");
+            "training time; only rates that were multiplied for larger updates rise, linearly");
   EXPECT_EQ(fact(comparison, "not tuned"),
             "rates follow the batch only; others may change the order");
   comparison.learning_rate_rule = "given";
@@ -90,6 +90,25 @@ TEST(Facts, NameTheServersAndTheDrawnStepTimes) {
   EXPECT_TRUE(contains_words(fact(comparison, "clock"),
                              "(--service-time exponential:1): 1 ms on average, exponentially "
                              "distributed."));
+}
+
+TEST(Facts, SayWhetherTheAnswerNeedsDipsBelowTheTarget) {
+  Comparison comparison = two_variants();
+  comparison.learning_rate_rule = "given";
+  EXPECT_EQ(fact(comparison, "spikes"), "");
+  for (ComparedRun& run : comparison.variants[1].runs) {
+    std::vector<CurvePoint>& curve = run.result->curve;
+    curve.push_back(curve.back());
+    curve.back().accuracy = 0.5;
+  }
+  const std::vector<Fact> facts = facts_of(outcome_of("", comparison));
+  const auto last = std::ranges::find(facts.rbegin(), facts.rend(), "spikes", &Fact::subject);
+  ASSERT_NE(last, facts.rend());
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome_of("", comparison)), "Use b:"));
+  EXPECT_TRUE(contains_words(last->text,
+                             "If all later evaluations had to be at the target, the answer would "
+                             "be: Not decided: the runs of b ended after "))
+      << last->text;
 }
 
 TEST(Facts, WarnThatFreeMessagesFavourAsynchronousVariants) {

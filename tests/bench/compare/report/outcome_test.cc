@@ -57,10 +57,10 @@ TEST(Outcome, WithOneWinnerNamesItAndTheNext) {
 TEST(Outcome, WithTiedWinnersOfOneKindComparesThemWithTheOther) {
   const Outcome outcome = of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
-  EXPECT_TRUE(contains_words(
-      verdict_sentence(outcome),
-      "At untuned rates, use async or ssp:3 (a tie): async is 2.0 times sooner than the best sync, "
-      "1 backup worker ("));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
+                             "At untuned rates, use async or ssp:3 (a tie): async is 2.0 times "
+                             "sooner than the soonest sync, "
+                             "1 backup worker ("));
 }
 
 TEST(Outcome, WithTiedWinnersOfBothKindsNamesBoth) {
@@ -206,6 +206,16 @@ TEST(Outcome, NamesTheReasonWhyNothingIsDecided) {
   EXPECT_EQ(answer_words(outcome_of("", comparison)).why, "there is no target accuracy");
 }
 
+TEST(Outcome, SaysThatRunsEndedBeforeTheOthersReachedTheTarget) {
+  const Outcome outcome = of({all_reduce(30.0), reaching(async(1.0), 0)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kNotDecided);
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome), "Not decided: the runs of async ended after"));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "before all-reduce reached 95 %"));
+  EXPECT_TRUE(contains_words(next_sentence(outcome), "Next: --")) << "more training, not seeds";
+  EXPECT_FALSE(contains_words(next_sentence(outcome), "--seeds"));
+}
+
 TEST(Outcome, OfAnUnreachedTargetHasNoAnswerYet) {
   const Outcome outcome = of({reaching(all_reduce(1.0), 0), reaching(async(1.0), 0)});
   EXPECT_EQ(verdict_sentence(outcome), "No answer yet: no strategy reached 95 % with all seeds.");
@@ -239,6 +249,18 @@ TEST(Outcome, OfATargetReachedAtTheStartHasNoTime) {
   EXPECT_EQ(outcome.cells[1].ratio, 0.0);
   EXPECT_TRUE(contains(time_figure(outcome, FigureForm::kWide).file(), "<circle"));
   EXPECT_TRUE(contains(accuracy_figure(outcome, FigureForm::kWide).file(), "<circle"));
+}
+
+TEST(Outcome, SaysThatRatesAreTuned) {
+  Comparison comparison = scaled({all_reduce(3.0), async(1.0)});
+  comparison.learning_rate_rule = "tuned";
+  comparison.tuning.emplace_back();
+  comparison.variants[0].learning_rate = 0.1;
+  comparison.variants[1].learning_rate = 0.02;
+  const Outcome outcome = outcome_of("", std::move(comparison));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "At tuned rates, use async: it is"));
+  EXPECT_TRUE(contains_words(setting_sentence(outcome),
+                             "tuned: rates 0.02 (async) and 0.1 (all-reduce)"));
 }
 
 TEST(Outcome, SaysThatRatesAreUntunedIfItMakesAClaim) {
