@@ -8,9 +8,11 @@ set -euo pipefail
 usage() {
   cat <<'TEXT'
 usage: deploy/bundle.sh [--build DIR] [--no-tests] OUT.tgz
+       deploy/bundle.sh [--build DIR] --wheel OUTDIR
 
   --build DIR   the build to pack (default: build/release)
   --no-tests    without the tests that need a GPU and gpu_check.sh, which runs them
+  --wheel       a wheel of the Python package (deploy/python) with the programs and without tests, for pip install
 
   --collective mpi uses the machine's Open MPI (libmpi.so.40) and its mpirun.
 
@@ -26,19 +28,22 @@ wrong() {
 }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/release file="" tests=true
+build=$root/build/release file="" tests=true wheel=""
 while (($# > 0)); do
   case $1 in
     --build) build=${2:?--build wants a folder}; shift 2 ;;
     --no-tests) tests=false; shift ;;
+    --wheel) wheel=${2:?--wheel wants a folder}; tests=false; shift 2 ;;
     --help | -h) usage; exit 0 ;;
     -*) wrong "$1: no such flag; see --help" ;;
     *) [[ -z $file ]] || wrong "$1: expected one output file, found also $file"; file=$1; shift ;;
   esac
 done
-[[ -n $file ]] || wrong "the output file is missing; see --help"
+[[ -n $file || -n $wheel ]] || wrong "the output file is missing; see --help"
+[[ -z $file || -z $wheel ]] || wrong "$file: with --wheel, expected no output file"
 [[ -x $build/deploy/syncopate ]] || wrong "$build: nothing is built there; cmake --build --preset release, or name another --build"
 [[ -d $(dirname "$file") ]] || wrong "$file: there is no such folder"
+[[ -z $wheel || -d $wheel ]] || wrong "$wheel: there is no such folder"
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -112,6 +117,11 @@ else
   rm "$top"/share/syncopate/deploy/gpu_{check,run}.sh
 fi
 
-tar --create --sort=name --owner=0 --group=0 --directory "$stage" syncopate | gzip -9n >"$file.part"
-mv "$file.part" "$file"
-say "$file: $(($(stat -c %s "$file") / 1024)) KiB, $(du -sk "$top" | cut -f1) KiB unpacked, ${#libraries[@]} libraries, glibc $glibc"
+contents="$(du -sk "$top" | cut -f1) KiB unpacked, ${#libraries[@]} libraries, glibc $glibc"
+if [[ -n $wheel ]]; then
+  file=$(python3 "$root/deploy/python/pack_wheel.py" "$top" "$wheel")
+else
+  tar --create --sort=name --owner=0 --group=0 --directory "$stage" syncopate | gzip -9n >"$file.part"
+  mv "$file.part" "$file"
+fi
+say "$file: $(($(stat -c %s "$file") / 1024)) KiB, $contents"

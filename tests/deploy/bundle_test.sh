@@ -31,6 +31,31 @@ leaves_the_tests_out() {
   [[ $said != *gpu_check* && $said != *libexec* ]] || fail "tests are in it: $said"
 }
 
+# The files are unpacked as pip does, with their permissions, and the console script is called.
+wheel_brings_the_programs() {
+  local python unpack='import os, sys, zipfile
+for entry in zipfile.ZipFile(sys.argv[1]).infolist():
+    os.chmod(zipfile.ZipFile(sys.argv[1]).extract(entry, sys.argv[2]), 0o644 | entry.external_attr >> 16 & 0o111)'
+  for python in python3 /usr/bin/python3 ""; do
+    if [[ -n $python ]] && "$python" -c 'import numpy' 2>/dev/null; then break; fi
+  done
+  if [[ -z $python ]]; then
+    echo "skipped: no Python here has numpy"
+    exit 77
+  fi
+  rm -rf "$work/wheel"
+  mkdir "$work/wheel"
+  expect_code 0 "$root/deploy/bundle.sh" --build "$build" --wheel "$work/wheel"
+  "$python" -c "$unpack" "$work"/wheel/pysyncopate-*-py3-none-manylinux_2_28_x86_64.whl "$work/wheel"
+  expect_code 0 env PYTHONPATH="$work/wheel" SYNCOPATE_HOME= "$python" -c '
+import sys, pysyncopate.programs as programs
+print(programs.find("syncopate-bench"), flush=True)
+sys.argv = ["syncopate", "info"]
+programs.syncopate()'
+  expect_output "$work/wheel/pysyncopate/bundle/bin/syncopate-bench"
+  expect_output "strategies"
+}
+
 programs_run_in_an_empty_environment() {
   cd /
   expect_code 0 env -i "$work/syncopate/bin/syncopate" info
