@@ -8,8 +8,9 @@ import base64
 import hashlib
 import pathlib
 import sys
-import tomllib
 import zipfile
+
+import tomllib
 
 # Python accepts this tag where the C library is glibc 2.28 or newer. The bundle brings a newer C library.
 TAG = "py3-none-manylinux_2_28_x86_64"

@@ -7,6 +7,8 @@ import tempfile
 import numpy as np
 import pytest
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path, monkeypatch):
@@ -20,7 +22,7 @@ def scratch(tmp_path, monkeypatch):
 
 
 def bars(count=600, size=12, channels_first=False):
-    """Pictures with noise and a bar, whose place is the class."""
+    """Pictures with noise and a bar. The place of the bar is the class."""
     random = np.random.default_rng(0)
     y = np.arange(count) % 4
     x = random.normal(size=(count, size, size, 1)).astype("float32")

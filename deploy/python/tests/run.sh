@@ -5,9 +5,13 @@ set -eu
 SYNCOPATE_HOME=$1
 PYTHONPATH=$(cd "$(dirname "$0")/../src" && pwd)
 export SYNCOPATE_HOME PYTHONPATH PYTHONDONTWRITEBYTECODE=1
+tests=$(dirname "$0")
 for python in ${SYNCOPATE_PEER_PYTHON:+"$SYNCOPATE_PEER_PYTHON"} python3 /usr/bin/python3; do
   if "$python" -c 'import numpy, pytest' 2>/dev/null; then
-    exec "$python" -m pytest -q -rs -p no:cacheprovider "$(dirname "$0")"
+    # PyTorch and TensorFlow in one process crash. Exit code 5: all tests were skipped.
+    "$python" -m pytest -q -rs -p no:cacheprovider --ignore="$tests/test_keras.py" "$tests"
+    "$python" -m pytest -q -rs -p no:cacheprovider "$tests/test_keras.py" || [ $? = 5 ]
+    exit 0
   fi
 done
 echo "skipped: no Python here has numpy and pytest"

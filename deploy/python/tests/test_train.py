@@ -206,3 +206,13 @@ def test_says_where_it_looked_for_the_programs(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNCOPATE_HOME", str(tmp_path))
     with pytest.raises(ps.SyncopateError, match="SYNCOPATE_HOME"):
         ps.train(progress=False)
+
+
+def test_trains_on_a_table():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    x, y = bars()
+    table = pandas.DataFrame(x.reshape(600, -1)[:, ::4]).add_prefix("pixel")
+    table["kind"] = y
+    run = ps.train("mlp", table, label="kind", **FEW)
+    assert run.predict(table).shape == (600, 4)
+    assert list(run.history["epoch"]) == [1.0]

@@ -79,9 +79,7 @@ def inputs(rows: Any, channels_first: bool) -> Array:
 
 def _targets(rows: Any) -> Array:
     result = _numbers(rows)
-    if result.dtype.kind == "f":
-        return result.astype("float32", copy=False)
-    return result.astype("uint8") if result.dtype.kind == "b" else result
+    return result.astype({"f": "float32", "b": "uint8"}.get(result.dtype.kind, result.dtype), copy=False)
 
 
 def _parts(data: Any) -> Iterator[tuple[Any, Any]]:
@@ -118,32 +116,24 @@ def _mapped_file(array: Any, channels_first: bool) -> str | None:
     return path if whole.shape == array.shape and whole.dtype == array.dtype else None
 
 
-def _write_split(data: Any, folder: Path, split: str, channels_first: bool) -> None:
-    if isinstance(data, (tuple, list)) and len(data) == 2:
-        files = [_mapped_file(data[0], channels_first), _mapped_file(data[1], False)]
-        if all(files):
-            for name, file in zip("xy", files):
-                os.symlink(os.path.abspath(str(file)), folder / f"{name}_{split}.npy")
+def _write_arrays(data: Any, folder: Path, splits: tuple[str, ...], channels_first: bool) -> None:
+    """Writes samples and targets. With two splits, a fifth of the rows becomes the second one."""
+    if isinstance(data, (tuple, list)) and len(data) == 2 and len(splits) == 1:
+        mapped = [_mapped_file(data[0], channels_first), _mapped_file(data[1], False)]
+        if all(mapped):
+            for name, file in zip("xy", mapped):
+                os.symlink(os.path.abspath(str(file)), folder / f"{name}_{splits[0]}.npy")
             return
-    files_out = [NpyFile(folder / f"{name}_{split}.npy") for name in "xy"]
-    for x, y in _parts(data):
-        files_out[0].append(inputs(x, channels_first))
-        files_out[1].append(_targets(y))
-    for file_out in files_out:
-        file_out.close()
-
-
-def _write_and_hold_out(data: Any, folder: Path, channels_first: bool) -> None:
     random = np.random.default_rng(1)
-    files = {(n, s): NpyFile(folder / f"{n}_{s}.npy") for n in "xy" for s in ("train", "test")}
+    files = {(name, split): NpyFile(folder / f"{name}_{split}.npy") for name in "xy" for split in splits}
     for x_part, y_part in _parts(data):
         x, y = inputs(x_part, channels_first), _targets(y_part)
-        is_test = random.random(len(x)) < _HELD_OUT
-        for split, rows in (("train", ~is_test), ("test", is_test)):
-            files["x", split].append(x[rows])
-            files["y", split].append(y[rows])
-    for file in files.values():
-        file.close()
+        is_test = random.random(len(x)) < _HELD_OUT if len(splits) == 2 else np.zeros(len(x), bool)
+        for split, rows in zip(splits, (~is_test, is_test)):
+            files["x", split].append(x if len(splits) == 1 else x[rows])
+            files["y", split].append(y if len(splits) == 1 else y[rows])
+    for output in files.values():
+        output.close()
 
 
 def _write_table(data: Any, test: Any, folder: Path, label: Any, targets: Any) -> str:
@@ -176,10 +166,10 @@ def write_data(data: Any, test: Any, folder: Path, channels_first: bool, label: 
         return _write_table(data, test, folder, label, targets)
     if test is None:
         log.info("no test data: a fifth of the samples is held out")
-        _write_and_hold_out(data, folder, channels_first)
+        _write_arrays(data, folder, ("train", "test"), channels_first)
     else:
-        _write_split(data, folder, "train", channels_first)
-        _write_split(test, folder, "test", channels_first)
+        _write_arrays(data, folder, ("train",), channels_first)
+        _write_arrays(test, folder, ("test",), channels_first)
     return f"npy:{folder}"
 
 

@@ -27,7 +27,7 @@ class Report:
     def __init__(self, path: str | Path, folder: Folder | None = None, text: str = "") -> None:
         self.path = Path(path)
         self._folder = folder or Folder()
-        self.text = text or run(self._folder, "syncopate-bench", ["report", self.path]).out
+        self.text = text or run(self._folder, "syncopate-bench", ["report", self.path])[0]
 
     def __repr__(self) -> str:
         return f"<pysyncopate.Report {self.path}>\n{self.text}"
@@ -159,25 +159,17 @@ def compare(
     Raises UsageError if an argument is wrong, and SyncopateError if the comparison fails.
     """
     folder = Folder()
-    path = folder / "report" if report is None else Path(report).absolute()
+    path = folder.path / "report" if report is None else Path(report).absolute()
     into = folder.path if report is None else path / "inputs"
-    network, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
+    network, weights, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
     if isinstance(strategies, Mapping):
         strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
     values = {
-        "model": network.model,
-        "data": name,
-        "workers": workers,
-        "strategies": strategies,
-        "clusters": clusters,
-        "tune": tune,
-        "seeds": seeds,
-        "clock": None if clusters else clock,
-        "report": path,
-        "init_from": network.weights,
-        **flags,
-    }
+        "model": network, "data": name, "workers": workers, "strategies": strategies, "clusters": clusters,
+        "tune": tune, "seeds": seeds, "clock": None if clusters else clock, "report": path,
+        "init_from": weights, **flags,
+    }  # fmt: skip
     own, train_flags = split_flags(values, "syncopate-bench", "compare")
-    with Progress(progress, "compare", None, "runs") as bar:
-        output = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
-    return Report(path, folder, output.out)
+    with Progress(progress, "compare", "runs") as bar:
+        output, _ = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
+    return Report(path, folder, output)

@@ -29,9 +29,6 @@ class Folder:
         new.rename(self.path / "lock")
         self._finalizer = weakref.finalize(self, _remove, self.path, self.lock, os.getpid())
 
-    def __truediv__(self, name: str) -> Path:
-        return self.path / name
-
 
 def _remove(path: Path, lock: int, owner: int) -> None:
     if os.getpid() != owner:  # a forked process, which does not own the folder

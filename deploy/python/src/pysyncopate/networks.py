@@ -10,20 +10,14 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from pysyncopate import keras_models
 from pysyncopate.arrays import Array, has_type
 from pysyncopate.folders import Folder
 from pysyncopate.programs import SyncopateError, UsageError, log, needs, run
-
-
-class Network(NamedTuple):
-    """A network as flags: model for --model, weights for --init-from."""
-
-    model: str
-    weights: Path | None = None
 
 
 def is_keras(model: Any) -> bool:
@@ -34,8 +28,10 @@ def is_torch(model: Any) -> bool:
     return has_type(model, "torch", "Module") and not is_keras(model)
 
 
-def write_network(model: Any, folder: Folder, into: Path, example: Array | None, loss: str | None = None) -> Network:
-    """Writes a network into the folder `into`.
+def write_network(
+    model: Any, folder: Folder, into: Path, example: Array | None, loss: str | None = None
+) -> tuple[str, Path | None]:
+    """Writes a network into the folder `into`. Returns its name for --model, and its weights for --init-from.
 
     model: a torch module, a Keras model, an ONNX file, a network file, or a name for --model.
     example: two samples for the export. loss: the operation that replaces the loss.
@@ -43,7 +39,7 @@ def write_network(model: Any, folder: Folder, into: Path, example: Array | None,
     into.mkdir(parents=True, exist_ok=True)
     onnx = into / "model.onnx"
     if is_keras(model):
-        _export_keras(model, example, onnx)
+        _export("the export of the Keras model", lambda: keras_models.export(model, onnx), "tf2onnx")
     elif is_torch(model):
         if example is None:
             raise UsageError("input_shape is missing: the shape of a sample, such as (3, 32, 32)")
@@ -53,20 +49,20 @@ def write_network(model: Any, folder: Folder, into: Path, example: Array | None,
         if path.endswith(".onnx"):
             onnx = Path(path)
         else:
-            return Network(f"file:{os.path.abspath(path)}" if os.path.isfile(path) else path)
+            return (f"file:{os.path.abspath(path)}" if os.path.isfile(path) else path), None
     else:
         raise UsageError(
             f"model is a {type(model).__name__}; expected a torch module, a Keras model, an ONNX file, "
             "a network file, or a name as in syncopate train --model"
         )
     network, weights = into / "net.json", into / "net.safetensors"
-    for line in run(folder, "syncopate", ["convert", onnx, network, weights]).err.splitlines():
+    for line in run(folder, "syncopate", ["convert", onnx, network, weights])[1].splitlines():
         log.warning("%s", line)
     if loss is not None:
         content = json.loads(network.read_text())
         content["nodes"][-1]["op"] = loss
         network.write_text(json.dumps(content, indent=1))
-    return Network(f"file:{network}", weights)
+    return f"file:{network}", weights
 
 
 def _export_torch(model: Any, example: Array, path: Path) -> None:
@@ -74,25 +70,12 @@ def _export_torch(model: Any, example: Array, path: Path) -> None:
     # A copy, because an export in training mode may change running statistics.
     model = copy.deepcopy(model).cpu().float().train()
     # Without these options the exporter folds batch norms into convolutions.
-    options = {
-        "optimize": False,
-        "training": torch.onnx.TrainingMode.TRAINING,
-        "do_constant_folding": False,
-        "verbose": False,
-    }
+    mode = torch.onnx.TrainingMode.TRAINING
+    options = {"optimize": False, "training": mode, "do_constant_folding": False, "verbose": False}
     known = inspect.signature(torch.onnx.export).parameters
     options = {name: value for name, value in options.items() if name in known}
     inputs = (torch.from_numpy(example),)
     _export("torch.onnx.export", lambda: torch.onnx.export(model, inputs, str(path), **options), "onnx onnxscript")
-
-
-def _export_keras(model: Any, example: Array | None, path: Path) -> None:
-    def export() -> None:
-        if example is not None:
-            model(example)  # Keras exports only a model that was called
-        model.export(str(path), format="onnx", verbose=False)
-
-    _export("model.export", export, "tf2onnx")
 
 
 def _export(name: str, export: Callable[[], object], packages: str) -> None:
@@ -105,6 +88,8 @@ def _export(name: str, export: Callable[[], object], packages: str) -> None:
             export()
         except ImportError as error:
             raise SyncopateError(f"{error}; run: pip install {packages}") from None
+        except SyncopateError:
+            raise
         except Exception as error:
             log.info("%s failed", name, exc_info=True)
             lines = [line for line in str(error).splitlines() if line.strip()]
@@ -127,8 +112,16 @@ def read_weights(path: Path) -> dict[str, Array]:
     }
 
 
-def load_weights(model: Any, weights: dict[str, Array]) -> None:
-    """Puts the weights of a program into a torch module; every tensor must have its place."""
+def load_weights(model: Any, weights: dict[str, Array], folder: Folder) -> None:
+    """Puts the weights of a program into a torch module or a Keras model. Every tensor must have its place."""
+    if is_keras(model):
+        into = folder.path / "marked"
+
+        def convert(marked: Any) -> dict[str, Array]:
+            write_network(marked, folder, into, None)
+            return read_weights(into / "net.safetensors")
+
+        return keras_models.load_weights(model, weights, convert)
     torch = needs("torch")
     tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
     model.load_state_dict(tensors, strict=True)

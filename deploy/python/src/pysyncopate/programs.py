@@ -51,8 +51,8 @@ def reports_errors(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            place = f"{error.filename}: " if error.filename else ""
-            raise SyncopateError(f"{place}{error.strerror or error}") from None
+            place = error.filename or tempfile.gettempdir()
+            raise SyncopateError(f"{place}: {error.strerror or error}") from None
 
     return cast(Function, inner)
 
@@ -82,8 +82,8 @@ def _homes() -> Iterator[Path]:
         yield Path(unquote(urlparse(json.loads(source)["url"]).path)).parent.parent
 
 
-@functools.cache
-def _find(name: str, home: str) -> str:
+def find(name: str) -> str:
+    """Returns the path of a program. Raises SyncopateError if it is nowhere."""
     folder = "deploy" if name == "syncopate" else "bench"
     searched = list(_homes())
     for home_folder in searched:
@@ -99,21 +99,10 @@ def _find(name: str, home: str) -> str:
     )
 
 
-def find(name: str) -> str:
-    """Returns the path of a program. Raises SyncopateError if it is nowhere."""
-    return _find(name, os.environ.get("SYNCOPATE_HOME", ""))
-
-
-class Output:
-    """What a program wrote."""
-
-    def __init__(self, out: str, err: str) -> None:
-        self.out = out
-        self.err = err
-
-
-def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[[str], None] | None = None) -> Output:
-    """Runs a program to its end, and returns its output.
+def run(
+    folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[[str], None] | None = None
+) -> tuple[str, str]:
+    """Runs a program to its end, and returns its standard output and its standard error.
 
     folder: the program holds it until it ends. watch: called about ten times per second with the
     new text on standard error. Raises UsageError for exit code 2, and SyncopateError for others.
@@ -130,14 +119,9 @@ def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[
 
     with _memory_file() as out, _memory_file() as err:
         child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-            preexec_fn=end_with_parent,
-            pass_fds=(folder.lock,),
-        )
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            preexec_fn=end_with_parent, pass_fds=(folder.lock,),
+        )  # fmt: skip
         seen = 0
         try:
             code: int | None = None
@@ -151,20 +135,18 @@ def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[
         except BaseException:
             _stop(child)
             raise
-        output = Output(_text(out).decode(errors="replace"), _text(err).decode(errors="replace"))
-    for line in output.err.splitlines():
+        output, errors = _text(out).decode(errors="replace"), _text(err).decode(errors="replace")
+    for line in errors.splitlines():
         log.log(logging.WARNING if " warning" in line and code == 0 else logging.INFO, "%s", line)
     if code == 0:
-        return output
+        return output, errors
     ending = f"{program} was ended by {signal.Signals(-code).name}" if code < 0 else ""
-    message = _complaint(output.err) or ending or f"{program} ended with exit code {code}"
+    message = _complaint(errors) or ending or f"{program} ended with exit code {code}"
     raise (UsageError if code == 2 else SyncopateError)(message)
 
 
 def _memory_file() -> Any:
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("pysyncopate"), "w+b")
-    return tempfile.TemporaryFile()
+    return os.fdopen(os.memfd_create("pysyncopate"), "w+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
 
 
 def _text(file: Any, start: int = 0) -> bytes:
@@ -182,7 +164,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 
 def _complaint(text: str) -> str:
-    """Returns the line in which the program says what is wrong; "" if it wrote nothing."""
+    """Returns the program's error line; "" if it wrote nothing."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
     errors = [re.sub(r"^\[[^\]]*\] ", "", line) for line in lines]
     own = [line for line in errors if line.startswith(("syncopate: ", "syncopate-bench: "))]
@@ -238,14 +220,14 @@ def as_flags(values: Mapping[str, Any], known: Mapping[str, str]) -> list[str]:
 def split_flags(values: Mapping[str, Any], program: str, command: str) -> tuple[list[str], list[str]]:
     """Returns the flags of a command, and the other ones, which are flags of train."""
     own, train = flags_of(program, command), flags_of("syncopate", "train")
-    is_own = {name: "--" + name.replace("_", "-") in own for name in values}
-    return (
-        as_flags({name: value for name, value in values.items() if is_own[name]}, own),
-        as_flags({name: value for name, value in values.items() if not is_own[name]}, train),
-    )
+    values_of: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name, value in values.items():
+        values_of["--" + name.replace("_", "-") not in own][name] = value
+    return as_flags(values_of[0], own), as_flags(values_of[1], train)
 
 
 def _become(name: str) -> NoReturn:
+    """Becomes the program, with the arguments of this process: the console scripts call this."""
     try:
         path = find(name)
     except SyncopateError as error:
@@ -253,11 +235,5 @@ def _become(name: str) -> NoReturn:
     os.execv(path, [path, *sys.argv[1:]])
 
 
-def syncopate() -> NoReturn:
-    """Becomes the program `syncopate`, with the arguments of this process."""
-    _become("syncopate")
-
-
-def syncopate_bench() -> NoReturn:
-    """Becomes the program `syncopate-bench`, with the arguments of this process."""
-    _become("syncopate-bench")
+syncopate = functools.partial(_become, "syncopate")
+syncopate_bench = functools.partial(_become, "syncopate-bench")

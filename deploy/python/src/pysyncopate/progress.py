@@ -15,13 +15,16 @@ _SECONDS_BETWEEN_LINES = 5.0
 class Progress:
     """Shows the progress of one program. A context manager: the bar ends with the program."""
 
-    def __init__(self, is_shown: bool, title: str, total: float | None, unit: str) -> None:
-        self._title, self._total, self._unit = title, total, unit
+    def __init__(
+        self, is_shown: bool, title: str, unit: str, total: float | None = None, metrics: Path | None = None
+    ) -> None:
+        """metrics: shows the epochs of this file, from its present end on."""
+        self._is_shown, self._title, self._unit, self._total = is_shown, title, unit, total
+        self._path = metrics
+        self._start = metrics.stat().st_size if metrics is not None and metrics.exists() else 0
         self._metrics: Any = None
-        self._path: Path | None = None
-        self._last_line = time.monotonic()
         self._bar: Any = None
-        self._is_shown = is_shown
+        self._last_line = time.monotonic()
 
     def __enter__(self) -> Progress:
         if self._is_shown:
@@ -41,11 +44,6 @@ class Progress:
             self._bar.close()
         if self._metrics is not None:
             self._metrics.close()
-
-    def follow(self, metrics: Path) -> None:
-        """Shows the epochs of a metrics file, from its present end on."""
-        self._path = metrics
-        self._start = metrics.stat().st_size if metrics.exists() else 0
 
     def watch(self, text: str) -> None:
         """Reads the new part of a program's standard error, or the new lines of the metrics file."""

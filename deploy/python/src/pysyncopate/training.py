@@ -11,7 +11,7 @@ import numpy as np
 
 from pysyncopate.arrays import Array, NpyFile, example_of, has_type, inputs, is_tensor, write_data
 from pysyncopate.folders import Folder
-from pysyncopate.networks import Network, is_torch, load_weights, read_weights, write_network
+from pysyncopate.networks import is_torch, load_weights, read_weights, write_network
 from pysyncopate.programs import as_flags, flags_of, needs, reports_errors, run, split_flags
 from pysyncopate.progress import Progress
 
@@ -41,16 +41,8 @@ class Result:
 
         trained_seconds is training time in seconds, without evaluations.
         """
-        return self._table("eval")
-
-    @property
-    def steps(self) -> Any:
-        """A DataFrame with a row for each `log_every` steps: loss, learning_rate and more."""
-        return self._table("step")
-
-    def _table(self, event: str) -> Any:
-        table = needs("pandas").DataFrame([e for e in self.events if e["event"] == event])
-        return table.drop(columns=["event", "began_at"], errors="ignore")
+        table = needs("pandas").DataFrame([event for event in self.events if event["event"] == "eval"])
+        return table.drop(columns=["event", "began_at"])
 
     @property
     def accuracy(self) -> float | None:
@@ -75,7 +67,7 @@ class Result:
     @reports_errors
     def weights(self) -> dict[str, Array]:
         """The weights and running statistics as NumPy arrays, with PyTorch's names and shapes."""
-        out = self._folder / "weights.safetensors"
+        out = self._folder.path / "weights.safetensors"
         run(self._folder, "syncopate", ["export", "--checkpoint", self.checkpoint, out])
         return read_weights(out)
 
@@ -85,11 +77,11 @@ class Result:
         return {name: torch.from_numpy(value.copy()) for name, value in self.weights().items()}
 
     def load_into(self, model: Any) -> Any:
-        """Puts the weights into a module of the same network, and returns the module.
+        """Puts the weights into a torch module or a Keras model of the same network, and returns it.
 
         Raises an exception if a tensor is missing, left over, or of another shape.
         """
-        load_weights(model, self.weights())
+        load_weights(model, self.weights(), self._folder)
         return model
 
     @reports_errors
@@ -100,19 +92,19 @@ class Result:
         pictures. The program normalises the samples as in training.
         """
         if has_type(x, "pandas", "DataFrame"):
-            files = [self._folder / "predict.csv"]
+            files = [self._folder.path / "predict.csv"]
             x.to_csv(files[0], index=False)
         elif isinstance(x, (str, Path)):
             files = [Path(x)]
         elif isinstance(x, (list, tuple)) and x and isinstance(x[0], (str, Path)):
             files = [Path(item) for item in x]
         else:
-            files = [self._folder / "predict.npy"]
+            files = [self._folder.path / "predict.npy"]
             file = NpyFile(files[0])
             file.append(inputs(x, self._channels_first or is_tensor(x)))
             file.close()
-        output = run(self._folder, "syncopate", ["predict", "--json", "--checkpoint", self.checkpoint, *files])
-        rows = [json.loads(line) for line in output.out.splitlines()]
+        output, _ = run(self._folder, "syncopate", ["predict", "--json", "--checkpoint", self.checkpoint, *files])
+        rows = [json.loads(line) for line in output.splitlines()]
         return np.array([next(row[k] for k in ("probabilities", "values", "shares") if k in row) for row in rows])
 
     def resume(self, **changes: Any) -> Result:
@@ -159,34 +151,21 @@ def train(
     Raises UsageError if an argument is wrong, and SyncopateError if training fails.
     """
     folder = Folder()
-    network, name, channels_first = prepare(model, data, test, folder, folder.path, label, targets, loss, input_shape)
+    network, weights, name, channels_first = prepare(
+        model, data, test, folder, folder.path, label, targets, loss, input_shape
+    )
     job = {
-        "model": network.model,
-        "data": name,
-        "strategy": strategy,
-        "workers": workers,
-        "servers": servers,
-        "init_from": network.weights,
-        "checkpoint_dir": folder / "checkpoints",
-        "metrics": folder / "metrics.jsonl",
-        "progress": progress,
-        **flags,
-    }
+        "model": network, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
+        "init_from": weights, "checkpoint_dir": folder.path / "checkpoints", "metrics": folder.path / "metrics.jsonl",
+        "progress": progress, **flags,
+    }  # fmt: skip
     return _train(folder, job, channels_first)
 
 
 def prepare(
-    model: Any,
-    data: Any,
-    test: Any,
-    folder: Folder,
-    into: Path,
-    label: Any,
-    targets: Any,
-    loss: Any,
-    input_shape: tuple[int, ...] | None,
-) -> tuple[Network, str, bool]:
-    """Writes network and data into a folder. Returns them, and whether channels are first."""
+    model: Any, data: Any, test: Any, folder: Folder, into: Path, label: Any, targets: Any, loss: Any, input_shape: Any
+) -> tuple[str, Path | None, str, bool]:
+    """Writes network and data. Returns --model, --init-from and --data, and whether channels are first."""
     samples = data[0] if isinstance(data, (tuple, list)) and data else data
     channels_first = is_torch(model) or is_tensor(samples) or has_type(data, "torch", "TensorDataset", "DataLoader")
     example: Array | None
@@ -194,8 +173,9 @@ def prepare(
         example = np.zeros((2, *input_shape), "float32")
     else:
         example = example_of(data, len(targets) if isinstance(targets, (list, tuple)) else 1)
-    network = write_network(model, folder, into / "network", example, loss)
-    return (network, write_data(data, test, into / "data", channels_first, label, targets), channels_first)
+    network, weights = write_network(model, folder, into / "network", example, loss)
+    name = write_data(data, test, into / "data", channels_first, label, targets)
+    return network, weights, name, channels_first
 
 
 def _train(folder: Folder, job: dict[str, Any], channels_first: bool) -> Result:
@@ -206,7 +186,6 @@ def _train(folder: Folder, job: dict[str, Any], channels_first: bool) -> Result:
         launch, train_flags = split_flags(values, "syncopate", "launch")
         tasks = ["--workers", job["workers"], "--servers", job["servers"]]
         command = ["launch", *tasks, *launch, "--", "train", *train_flags]
-    with Progress(job["progress"], str(job["strategy"]), job.get("epochs"), "epoch") as bar:
-        bar.follow(Path(job["metrics"]))
-        output = run(folder, "syncopate", [*command, "--no-progress"], bar.watch)
-    return Result(folder, job, channels_first, output.out)
+    with Progress(job["progress"], job["strategy"], "epoch", job.get("epochs"), Path(job["metrics"])) as bar:
+        output, _ = run(folder, "syncopate", [*command, "--no-progress"], bar.watch)
+    return Result(folder, job, channels_first, output)
