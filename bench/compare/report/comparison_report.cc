@@ -33,9 +33,9 @@ std::string figures_html(const Outcome& outcome) {
   return fmt::format(
       "<div class=\"two\">\n{}{}</div>\n{}", figure(time_figure), figure(accuracy_figure),
       note_html(
-          "Accuracy: a line is the mean of the evaluations over the seeds, and ends some time "
-          "after the slowest row reached the target; a dot is a row's mean time to the "
-          "target."));
+          "Accuracy: a line is the mean over the seeds, and ends with its runs or some time after "
+          "the last dot. A dot is a row's mean time to the target; it lies right of its line, "
+          "because the target counts as reached at the next evaluation."));
 }
 
 std::vector<NamedPlot> all_plots(const Outcome& outcome) {

@@ -195,8 +195,12 @@ class FactFinder {
       fallen += fell_below_again(run, target) ? 1 : 0;
     });
     if (fallen > 0) {
-      warn("spikes", fmt::format("{} of {} runs fell below {} again later", fallen, reached,
-                                 target_text(comparison_)));
+      const Outcome lasting = outcome_of("", with_lasting_target(comparison_));
+      const bool is_same = answer_words(lasting).use == answer_words(outcome_).use &&
+                           lasting.answer.next == outcome_.answer.next;
+      warn("spikes", fmt::format("{} of {} runs fell below {} again later{}", fallen, reached,
+                                 target_text(comparison_),
+                                 is_same ? "" : "; the answer depends on this: see --explain"));
     }
   }
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <ranges>
 #include <set>
 #include <sstream>
 #include <string>
@@ -41,16 +40,20 @@ class MethodTeller {
   }
 
   void tell_method() {
-    tell("tests",
-         fmt::format(
-             "all pairs of variants are compared, times at a level of {} and accuracies at "
-             "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
-             "probability of {} no claim of this report is false and all intervals hold, "
-             "if runs are independent and accuracies and logarithms of times close to "
-             "normal. A tie means that no difference was shown; the times may still differ. Claims "
-             "need {} seeds",
-             percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
-             percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
+    tell(
+        "tests",
+        fmt::format(
+            "all pairs of variants are compared, times at a level of {} and accuracies at "
+            "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
+            "probability of {} no claim of this report is false and all intervals hold, "
+            "if runs are independent and accuracies and logarithms of times close to "
+            "normal. A tie means that no difference was shown; the times may still differ. An "
+            "answer "
+            "names rows that may be the soonest and that were shown to be sooner than another row. "
+            "Claims "
+            "need {} seeds",
+            percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
+            percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
          "runs with one seed begin with the same weights and read the samples in the same order" +
              std::string(comparison_.has_virtual_clock
@@ -109,7 +112,9 @@ class MethodTeller {
           "ratios are those of the later times. {}",
           short_text(least), short_text(most), evaluations_text());
     }
-    tell("times", text + ". Their means are geometric; ± is the standard deviation over the seeds");
+    tell("times", text +
+                      ". Their means are geometric; ± is the standard deviation of the values over "
+                      "the seeds");
   }
 
   // Returns "Runs have 20 evaluations, ..."; "" without runs.
@@ -215,6 +220,10 @@ class MethodTeller {
          "one network, data set, number of workers and target; the answer may differ for "
          "others. Only the variants of the table were compared");
     tell("budget", comparison_.budget);
+    if (!comparison_.data_hash.empty()) {
+      tell("data",
+           fmt::format("{}; hash of all samples {}", comparison_.data, comparison_.data_hash));
+    }
     if (!comparison_.model.empty()) {
       tell("network", fmt::format("{}; syncopate network --model {} prints its layers",
                                   comparison_.model, comparison_.model));
@@ -254,23 +263,6 @@ class MethodTeller {
     return texts.empty() ? "" : ". Servers: " + listed(texts);
   }
 
-  // Returns the comparison without evaluations at the target that a later one below it follows.
-  Comparison with_lasting_target() const {
-    Comparison lasting = comparison_;
-    const double target = *comparison_.target_accuracy;
-    for (ComparedVariant& variant : lasting.variants) {
-      for (ComparedRun& run : variant.runs) {
-        if (!run.result) continue;
-        bool lasts = true;
-        for (CurvePoint& point : run.result->curve | std::views::reverse) {
-          lasts = lasts && point.accuracy >= target;
-          if (!lasts) point.accuracy = std::min(point.accuracy, std::nextafter(target, 0.0));
-        }
-      }
-    }
-    return lasting;
-  }
-
   static std::string without_stop(std::string sentence) {
     if (sentence.ends_with('.')) sentence.pop_back();
     return sentence;
@@ -292,7 +284,8 @@ class MethodTeller {
     return fmt::format(
         "below the target again later: {}. If all later evaluations had to be at the target, the "
         "answer would be: {}",
-        listed(counts), without_stop(verdict_sentence(outcome_of("", with_lasting_target()))));
+        listed(counts),
+        without_stop(verdict_sentence(outcome_of("", with_lasting_target(comparison_)))));
   }
 
   // Returns "0.9 (a and b)"; "" if no variant has a momentum.
@@ -347,7 +340,8 @@ class MethodTeller {
   // Says what takes time under the virtual clock.
   std::string virtual_clock_text() const {
     std::string text =
-        "virtual: seconds are simulated, and the same on one instruction set and version of "
+        "virtual: gradients, updates and accuracies are computed; only seconds are simulated, and "
+        "are the same on one instruction set and version of "
         "oneDNN. " +
         step_time_text();
     if (comparison_.has_free_messages()) {

@@ -225,6 +225,14 @@ std::vector<std::size_t> sorted_rows(const Outcome& outcome) {
   return order;
 }
 
+Indices left_out_rows(const Outcome& outcome) {
+  Indices rows;
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    if (outcome.rows[row].is_left_out()) rows.push_back(row);
+  }
+  return rows;
+}
+
 Outcome outcome_of(std::string cluster, Comparison comparison) {
   Rows rows = summarise(comparison);
   Claims claims(rows);

@@ -113,4 +113,7 @@ std::vector<std::size_t> sorted_rows(const Outcome& outcome);
 // in a map of strategies; otherwise "".
 Outcome outcome_of(std::string cluster, Comparison comparison);
 
+// Returns the rows that claims leave out because their learning rates are too large.
+std::vector<std::size_t> left_out_rows(const Outcome& outcome);
+
 }  // namespace syncopate::bench

@@ -89,14 +89,18 @@ std::string why_winners(const Outcome& outcome) {
   }
   const Indices others = unshown_winners(outcome);
   const bool is_one = answer.winners.size() - others.size() == 1;
-  return fmt::format("{} is {} times sooner than the {}, {}{}{}{}",
-                     is_one ? "it" : short_name(outcome.rows[answer.reference]),
-                     ratio_text(answer.next_ratio.value), rank_of_next(outcome), next,
-                     interval_text(answer.next_ratio), among,
-                     others.empty() ? ""
-                                    : fmt::format("; {} {} not shown to be slower",
-                                                  listed(short_names(outcome.rows, others)),
-                                                  others.size() == 1 ? "was" : "were"));
+  // Rows that were not shown to be slower may lie before the next one.
+  const std::string rank = rank_of_next(outcome);
+  const bool is_ranked = others.empty() || rank != "next";
+  return fmt::format(
+      "{} is {} times sooner than {}{}{}{}{}",
+      is_one ? "it" : short_name(outcome.rows[answer.reference]),
+      ratio_text(answer.next_ratio.value), is_ranked ? fmt::format("the {}, ", rank) : "", next,
+      interval_text(answer.next_ratio), among,
+      others.empty()
+          ? ""
+          : fmt::format("; {} {} not shown to be slower", listed(short_names(outcome.rows, others)),
+                        others.size() == 1 ? "was" : "were"));
 }
 
 std::string why_no_difference(const Outcome& outcome) {
@@ -329,14 +333,6 @@ std::string prefixed_with_rates(const Comparison& comparison, std::string senten
   if (!is_tuned && !is_untuned(comparison.learning_rate_rule)) return sentence;
   sentence.front() = static_cast<char>(std::tolower(sentence.front()));
   return (is_tuned ? "At tuned rates, " : "At untuned rates, ") + sentence;
-}
-
-Indices left_out_rows(const Outcome& outcome) {
-  Indices rows;
-  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
-    if (outcome.rows[row].is_left_out()) rows.push_back(row);
-  }
-  return rows;
 }
 
 AccuracyLosses accuracy_losses(const Outcome& outcome) {

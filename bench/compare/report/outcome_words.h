@@ -40,11 +40,9 @@ AnswerWords answer_words(const Outcome& outcome);
 // Returns the answer in one sentence of at most kMostVerdictWords words, such as "Use async: it is
 // ...".
 std::string verdict_sentence(const Outcome& outcome);
-// Returns the sentence, which makes a claim, with "At untuned rates, " before it if the learning
-// rates of the comparison were neither tuned nor chosen for a variant.
+// Returns the sentence, which makes a claim, with "At untuned rates, " or "At tuned rates, " before
+// it if the learning rates were not chosen by the user.
 std::string prefixed_with_rates(const Comparison& comparison, std::string sentence);
-// Returns the rows that claims leave out because their learning rates are too large.
-std::vector<std::size_t> left_out_rows(const Outcome& outcome);
 // Returns "about 5 minutes", rounded up.
 std::string minutes_words(double seconds);
 // Returns a learning rate with two digits, rounded down.

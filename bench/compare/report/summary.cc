@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <ranges>
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/statistics.h"
@@ -217,6 +218,23 @@ double most_disturbance(const Rows& rows) {
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
   const auto is_known = [](const std::string& hash) { return !hash.empty(); };
   return !a.weights.empty() && a.weights == b.weights && std::ranges::all_of(a.weights, is_known);
+}
+
+Comparison with_lasting_target(const Comparison& comparison) {
+  Comparison lasting = comparison;
+  if (!comparison.target_accuracy) return lasting;
+  const double target = *comparison.target_accuracy;
+  for (ComparedVariant& variant : lasting.variants) {
+    for (ComparedRun& run : variant.runs) {
+      if (!run.result) continue;
+      bool lasts = true;
+      for (CurvePoint& point : run.result->curve | std::views::reverse) {
+        lasts = lasts && point.accuracy >= target;
+        if (!lasts) point.accuracy = std::min(point.accuracy, std::nextafter(target, 0.0));
+      }
+    }
+  }
+  return lasting;
 }
 
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {

@@ -35,6 +35,10 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
 // Returns whether a run reached the target in an evaluation and was below it in a later one.
 bool fell_below_again(const RunResult& run, double target_accuracy);
 
+// Returns the comparison with accuracies below the target where a later evaluation is below it, so
+// that a run reaches the target where it stays.
+Comparison with_lasting_target(const Comparison& comparison);
+
 // Returns the final accuracy of a run on the test split: the mean of the evaluations in the last
 // tenth of its samples. With a validation split, returns the accuracy of the evaluation on the test
 // split after training.

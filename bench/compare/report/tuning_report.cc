@@ -250,7 +250,7 @@ std::string tuning_words(const Comparison& comparison) {
   const std::string held_out =
       comparison.tuning.front().chance
           ? fmt::format(
-                " on {} samples that these runs did not train",
+                " on {} samples, the same for all variants, that these runs did not train",
                 decimal_text(
                     static_cast<double>(comparison.tuning.front().chance->validation_samples), 0))
           : "";
@@ -264,13 +264,16 @@ std::string tuning_words(const Comparison& comparison) {
   return fmt::format(
       "{} runs of each variant, with seeds from {} on, searched the learning rate{}{}: first the "
       "rate without tuning and 1/4, 1/2, 2 and 4 times this rate; then the next rate while the "
-      "best one is at a border; the other runs repeated the better half with other seeds. Of the "
+      "best one is at a border; the other runs repeated the better half with another seed, then "
+      "the better half of these, "
+      "and so on. Of the "
       "values that were repeated most, the best are those with which the largest share of runs "
       "reached {}, and of these the soonest (geometric mean){}; of equal ones, those nearer to the "
       "values without tuning. These times have the resolution of the evaluations, too; the final "
       "accuracy was not searched for. Then the "
       "seeds of this report trained all samples at the chosen values. All other hyperparameters "
-      "come from the command or are defaults, such as the updates in which a rate rises{}. "
+      "come from the command or are defaults of syncopate train (--help), such as the updates in "
+      "which a rate rises{}. "
       "Other values of these might favour another variant. Intervals hold for the chosen values "
       "and do "
       "not include the uncertainty of the search",

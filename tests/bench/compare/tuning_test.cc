@@ -253,7 +253,8 @@ TEST_F(TunedCompare, JudgesItsRunsOnTheValidationSplitThatTheDataHave) {
   EXPECT_TRUE(lacks(read_text(dir_ / "tuning/1" / first.get<std::string>()), "\"--split\""));
   EXPECT_EQ(json::parse(read_text(dir_ / "comparison.json")).at("chance").at("validation_samples"),
             40);
-  EXPECT_TRUE(contains(read_text(dir_ / "report.html"), "on 40 samples that these runs did not"));
+  EXPECT_TRUE(contains(read_text(dir_ / "report.html"),
+                       "on 40 samples, the same for all variants, that these runs did not"));
 }
 
 TEST_F(TunedCompare, SaysHowLongRealRunsWillTake) {

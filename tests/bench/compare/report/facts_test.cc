@@ -102,6 +102,7 @@ TEST(Facts, SayWhetherTheAnswerNeedsDipsBelowTheTarget) {
     curve.back().accuracy = 0.5;
   }
   const std::vector<Fact> facts = facts_of(outcome_of("", comparison));
+  EXPECT_TRUE(contains_words(fact(comparison, "spikes"), "the answer depends on this"));
   const auto last = std::ranges::find(facts.rbegin(), facts.rend(), "spikes", &Fact::subject);
   ASSERT_NE(last, facts.rend());
   EXPECT_TRUE(contains_words(verdict_sentence(outcome_of("", comparison)), "Use b:"));
