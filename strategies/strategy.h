@@ -46,6 +46,9 @@ struct Replica {
   // This number is the replica's weight in the next average. The training step increases the
   // number.
   std::int64_t samples_in_statistics = 0;
+  // The replica's share of the step's batch. The training step uses it again in each step, so that
+  // the batch's shapes need no new memory.
+  Batch share;
   // The row of the trace that records what the replica's thread does; null if nothing is recorded.
   // Set after make_strategy().
   TraceThread* trace = nullptr;
@@ -54,8 +57,9 @@ struct Replica {
   TraceThread* passes_trace = nullptr;
 };
 
-// A synchronous job: all replicas train every step together. Every task calls these functions in
-// the same order. Each function throws PeerError.
+// A synchronous job: all replicas train every round together; with most strategies, a round is one
+// step. Every task calls these functions in the same order, and only at the end of a round. Each
+// function throws PeerError.
 class SynchronousJob {
  public:
   virtual ~SynchronousJob() = default;
@@ -94,6 +98,9 @@ class Strategy {
   // Returns the part of the samples that this task evaluates. This part differs from input_shard()
   // if several tasks together train each sample, like the stages of a pipeline.
   virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
+  // Returns whether every replica updates its own copy of the variables in this step, by the
+  // gradient of its own samples. The loss is then divided by the number of these samples.
+  virtual bool is_local(std::int64_t /*step*/) const noexcept { return false; }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;
 

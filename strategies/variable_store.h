@@ -12,13 +12,18 @@
 namespace syncopate {
 
 // What a replica reports about its step. The report is sent with the gradients, so that all
-// replicas of a synchronous job get the sum of all reports at the same step.
+// replicas of a synchronous job get the sum of all reports at the same step. Replicas that do not
+// exchange anything in every step train in rounds: they get the sums at the end of a round.
 struct StepReport {
   Scores scores;         // sums over the samples of the step
   ps::StopCounts stops;  // number of tasks that were asked to stop
   // How many seconds communication blocked this replica in the previous step. A sum of reports has
   // the least value of all replicas. Set by the store.
   double blocked_seconds = 0.0;
+  // The number of steps of the round that the step ends; the report then has the sums over these
+  // steps of all replicas, and its loss is the sum of the steps' mean losses. 0: the round goes on,
+  // and the report is the replica's own.
+  std::int64_t round_steps = 1;
 
   // Adds the scores and stop requests of another replica's report. blocked_seconds becomes the
   // lesser of the two values.
@@ -45,7 +50,9 @@ class VariableStore {
   virtual void push(BucketId bucket, const StepReport& report) = 0;
   // Commits the step. Waits until the pushes of the step are summed and applied; asynchronous
   // strategies may return earlier. Returns the sum of the reports of all replicas in a synchronous
-  // job, and this replica's report in other jobs. Throws PeerError.
+  // job, and this replica's report in other jobs. In a job with rounds, StepReport::round_steps
+  // says which of the two it is; it is equal on all replicas, and the last step of the run ends a
+  // round. Throws PeerError.
   virtual StepReport commit() = 0;
   virtual CommunicationTimes times() const = 0;
 };

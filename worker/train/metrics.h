@@ -173,10 +173,10 @@ struct StepTotals {
   double metric = 0.0;  // sum of the main metric over the samples
   std::int64_t samples = 0;
 
-  void add(const Scores& scores, double step_seconds) {
+  // Adds the sums over all replicas and steps of a round, without its seconds.
+  void add(const Scores& scores, std::int64_t round_steps) {
     loss += scores.loss;
-    seconds += step_seconds;
-    ++steps;
+    steps += round_steps;
     metric += scores.metrics[kMainMetric];
     samples += scores.num_samples;
   }

@@ -11,6 +11,7 @@
 #include "worker/input/batches/batch_plan.h"
 #include "worker/train/job_metrics.h"
 #include "worker/train/metrics.h"
+#include "worker/train/step_log.h"
 #include "worker/train/train_step.h"
 
 namespace syncopate {
@@ -30,114 +31,16 @@ BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
   return {dataset_size, {.batch_size = global_batch}, position};
 }
 
-// Totals of the steps of this process, and what follows from them: the step lines of the metrics
-// and the progress line. Times are measured on the first replica of this task.
-class StepLog {
- public:
-  StepLog(const TrainingRun& run, const TrainLoopOptions& options, std::int64_t total_steps)
-      : run_(run),
-        options_(options),
-        total_steps_(total_steps),
-        waited_before_(run.input.counters().wait_seconds),
-        times_before_line_(times()) {}
-
-  const StepTotals& all() const noexcept { return all_; }
-  double epoch_loss() const { return epoch_.mean_loss(); }
-
-  void begin_epoch() { epoch_ = {}; }
-  // Notes whether the steps since the last note waited for their input. If epochs are short,
-  // several make one note. All tasks wait for the task with the slowest input, so that task is
-  // noted. Every task calls it at the end of an epoch. Throws PeerError.
-  void end_epoch() {
-    const InputCounters now = run_.input.counters();
-    const TaskInput own{.wait = {.steps = judged_.steps,
-                                 .step_seconds = judged_.seconds,
-                                 .wait_seconds = now.wait_seconds - waited_before_,
-                                 .readers = now.readers,
-                                 .most_readers = now.most_readers},
-                        .means = run_.input_means};
-    const std::vector<double> all = synchronous_job(run_.strategy).gather(own.as_numbers());
-    const TaskInput slowest = longest_wait(all);
-    if (!is_enough(slowest.wait)) return;
-    judged_ = {};
-    waited_before_ = now.wait_seconds;
-    const std::string line = describe_input_bound(slowest.wait, slowest.means);
-    if (line.empty()) return;
-    const bool is_one_task = all.size() == TaskInput::kNumbers;
-    run_.display.note(is_one_task ? line : fmt::format("task {}: {}", slowest.task, line));
-  }
-  void add(const Scores& scores, double seconds) {
-    for (StepTotals* totals : {&all_, &epoch_, &line_, &judged_}) totals->add(scores, seconds);
-  }
-
-  void show(std::int64_t step, double loss) {
-    shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
-    const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
-    run_.display.update(ProgressState{.epoch = (step - 1) / per_epoch + 1,
-                                      .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
-                                      .step = step,
-                                      .total_steps = total_steps_,
-                                      .loss = shown_loss_,
-                                      .metric = line_.mean_metric(run_.graph.loss().kind),
-                                      .samples_per_second = all_.samples_per_second(),
-                                      .remaining_seconds = remaining_seconds(step)});
-  }
-
-  void write_line(const Progress& progress, double epochs, double learning_rate) {
-    const double waited = run_.input.counters().wait_seconds;
-    const CommunicationTimes now = times();
-    const double steps = static_cast<double>(std::max<std::int64_t>(line_.steps, 1));
-    const double exposed = now.exposed_seconds - times_before_line_.exposed_seconds;
-    const double under_way = now.under_way_seconds - times_before_line_.under_way_seconds;
-    const double input_wait = waited - waited_before_line_;
-    run_.metrics.write(
-        StepMetrics{.step = progress.at.step,
-                    .epoch = epochs,
-                    .loss = line_.mean_loss(),
-                    .metric = line_.mean_metric(run_.graph.loss().kind),
-                    .learning_rate = learning_rate,
-                    .samples = progress.at.samples,
-                    .seconds = all_.seconds,
-                    .samples_per_second = line_.samples_per_second(),
-                    .input_wait_fraction = StepTotals::ratio(input_wait, line_.seconds),
-                    .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
-                    .communication_exposed_seconds = exposed / steps,
-                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
-                    .loss_scale = loss_scale()});
-    waited_before_line_ = waited;
-    times_before_line_ = now;
-    line_ = {};
-  }
-
- private:
-  double remaining_seconds(std::int64_t step) const {
-    const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
-    const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - step);
-    if (options_.max_seconds <= 0.0) return to_the_end;
-    return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
-  }
-
-  std::optional<LossScaleState> loss_scale() const {
-    if (!run_.metrics.is_read())
-      return std::nullopt;  // reading the scale makes the host wait for the device
-    const Replica& replica = run_.strategy.replicas().front();
-    return replica.backend->loss_scale(*replica.arena);
-  }
-  CommunicationTimes times() const { return run_.strategy.replicas().front().variables->times(); }
-
-  const TrainingRun& run_;
-  const TrainLoopOptions& options_;
-  const std::int64_t total_steps_;
-  StepTotals all_;    // of the steps of this process
-  StepTotals epoch_;  // of the steps since the epoch began
-  StepTotals line_;   // of the steps since the last line of metrics
-  double waited_before_line_ = 0.0;
-  StepTotals judged_;           // of the steps since end_epoch() last said whether they wait
-  double waited_before_ = 0.0;  // for input, before these steps
-  CommunicationTimes times_before_line_;
-  double shown_loss_ = 0.0;  // loss on the display, smoothed
-  std::int64_t shown_steps_ = 0;
+// A place between two steps of a run.
+struct Place {
+  std::int64_t step = 0;   // steps before this place
+  std::int64_t epoch = 0;  // epoch of the next step
 };
+
+// Whether a multiple of `every` was passed on the way from `before` to `now`; no if `every` is 0.
+bool has_passed(std::int64_t every, std::int64_t before, std::int64_t now) {
+  return every > 0 && now / every > before / every;
+}
 
 class TrainLoop {
  public:
@@ -165,25 +68,28 @@ class TrainLoop {
                                       .normalize = progress_.normalize});
     }
     // The checkpoint of a run that was stopped in an evaluation lacks what the evaluation causes.
+    const Place step_before{.step = progress_.at.step - 1,
+                            .epoch = position().epoch - (is_epoch_start(position()) ? 1 : 0)};
     if (rules_.any() && !finished() && progress_.at.step > rules_.judged_step() &&
-        evaluation_due(position().offset == 0 && position().untrained.empty()) && !evaluate()) {
+        evaluation_due(step_before) && !evaluate()) {
       return stopped(run_.evaluator.stopped_by());
     }
     while (!finished()) {
-      const std::int64_t epoch_before = position().epoch;
-      train_one();
-      const bool epoch_ended = position().epoch != epoch_before;
-      if (epoch_ended || finished()) log_.end_epoch();
-      if (progress_.at.step % options_.log_every_steps == 0 || finished()) {
+      const Place before = place();
+      train_round();
+      // All that follows makes tasks wait for one another or needs sums over all replicas, so what
+      // became due in the round is done after it.
+      if (place().epoch != before.epoch || finished()) log_.end_epoch();
+      if (has_passed(options_.log_every_steps, before.step, progress_.at.step) || finished()) {
         log_.write_line(progress_, epochs(), learning_rate_);
       }
       const auto signal = asked_to_stop();
-      const bool is_checkpoint_due = finished() || checkpoint_due(epoch_ended);
+      const bool is_checkpoint_due = finished() || checkpoint_due(before);
       // A checkpoint contains what the rules have made of the evaluation of its step.
-      const bool judges = rules_.any() && (finished() || evaluation_due(epoch_ended));
+      const bool judges = rules_.any() && (finished() || evaluation_due(before));
       if (signal || (is_checkpoint_due && !judges)) save();
       if (signal) return stopped(*signal);
-      if ((judges || (!finished() && evaluation_due(epoch_ended))) && !evaluate()) {
+      if ((judges || (!finished() && evaluation_due(before))) && !evaluate()) {
         save();
         return stopped(run_.evaluator.stopped_by());
       }
@@ -220,6 +126,10 @@ class TrainLoop {
   ps::DataPosition position() const {
     return plan_from(progress_.at.position, run_.dataset_size, run_.global_batch).batch(0).position;
   }
+  Place place() const { return {.step = progress_.at.step, .epoch = position().epoch}; }
+  static bool is_epoch_start(const ps::DataPosition& at) {
+    return at.offset == 0 && at.untrained.empty();
+  }
   double epochs() const {
     return epochs_at(progress_.at.position, run_.dataset_size, run_.global_batch);
   }
@@ -230,59 +140,83 @@ class TrainLoop {
   std::int64_t remaining_steps() const {
     return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
   }
-  bool checkpoint_due(bool epoch_ended) const {
-    if (options_.checkpoint_every_steps == 0) return epoch_ended;
-    return progress_.at.step % options_.checkpoint_every_steps == 0;
+  // Return whether a checkpoint or an evaluation became due between `before` and now.
+  bool checkpoint_due(const Place& before) const {
+    if (options_.checkpoint_every_steps == 0) return place().epoch != before.epoch;
+    return has_passed(options_.checkpoint_every_steps, before.step, progress_.at.step);
   }
-  bool evaluation_due(bool epoch_ended) const {
-    if (options_.eval_every_steps > 0) return progress_.at.step % options_.eval_every_steps == 0;
-    return epoch_ended && options_.eval_every_epochs > 0 &&
-           position().epoch % options_.eval_every_epochs == 0;
+  bool evaluation_due(const Place& before) const {
+    if (options_.eval_every_steps > 0) {
+      return has_passed(options_.eval_every_steps, before.step, progress_.at.step);
+    }
+    return has_passed(options_.eval_every_epochs, before.epoch, place().epoch);
   }
 
-  void train_one() {
-    const ps::DataPosition now = position();
-    if (now.offset == 0 && now.untrained.empty()) log_.begin_epoch();
+  // Runs the steps of a round. Takes the sums over all replicas when the round has ended.
+  void train_round() {
+    const ps::DataPosition begin = position();
+    StepReport report;
+    do {
+      const ps::DataPosition now = position();
+      if (is_epoch_start(now)) log_.begin_epoch();
+      report = train_one();
+      if (report.round_steps > 0) {
+        stops_of_all_ = report.stops;
+        require_few_bad(begin, now.epoch, report.scores.num_bad);
+        progress_.at.samples += report.scores.num_samples;
+        log_.end_round(report);
+      }
+      log_.show(progress_.at.step, report);
+    } while (report.round_steps == 0);
+  }
+
+  // Runs a step. Counts the step, but not what the report has sums of.
+  StepReport train_one() {
     learning_rate_ = run_.schedule.learning_rate(epochs()) * rules_.learning_rate_factor();
     if (const auto signal = run_.stop()) note_stop(*signal);
     if (is_time_up()) stops_[ps::StopKind::kComplete] = 1;
+    const bool is_last = remaining_steps() == 1;
     const auto begun = Clock::now();
-    const StepReport report = train_step(
-        run_.strategy, run_.input,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.at.step + 1},
-        stops_, delays_);
-    const double seconds = seconds_since(begun);
-    const Scores& scores = report.scores;
+    const StepReport report = train_step(run_.strategy, run_.input,
+                                         {.learning_rate = static_cast<float>(learning_rate_),
+                                          .step = progress_.at.step + 1,
+                                          .is_last = is_last},
+                                         stops_, delays_);
+    log_.add_seconds(seconds_since(begun));
     ++progress_.at.step;
-    stops_of_all_ = report.stops;
     if (run_.membership != nullptr) run_.membership->report_step(progress_.at.step);
-    if (!std::isfinite(scores.loss)) {
-      throw diverged_here(describe_divergence(scores.loss));
+    if (!std::isfinite(report.scores.loss)) {
+      throw diverged_here(describe_divergence(report.scores.loss));
     }
-    require_few_bad(now, scores.num_bad);
-    progress_.at.samples += scores.num_samples;
     progress_.at.position = run_.input.position();
-    log_.add(scores, seconds);
-    log_.show(progress_.at.step, scores.loss);
+    check(report.round_steps > 0 || !is_last, "the last step of a run ends a round");
+    return report;
   }
 
-  // Counts the bad samples of the epoch, of all replicas together.
-  void require_few_bad(const ps::DataPosition& at, std::int64_t num_bad) {
-    if (run_.bad_samples == nullptr || !at.untrained.empty()) return;  // from earlier epochs
-    if (at.offset == 0) num_bad_ = 0;
+  // Counts the bad samples of the epoch, of all replicas together. begin: where the round began.
+  // epoch: the epoch of the round's last step. A round has one count, so for a round in several
+  // epochs, this is the mean of these epochs; it is above the limit only if an epoch is.
+  void require_few_bad(const ps::DataPosition& begin, std::int64_t epoch, std::int64_t num_bad) {
+    if (run_.bad_samples == nullptr || !begin.untrained.empty()) return;  // from earlier epochs
+    if (begin.epoch > bad_since_) {
+      bad_since_ = begin.epoch;
+      num_bad_ = 0;
+    }
     num_bad_ += num_bad;
-    most_bad_ = std::max(most_bad_, num_bad_);
-    run_.bad_samples->require_few(num_bad_, fmt::format("epoch {}", at.epoch + 1));
+    const std::int64_t epochs = epoch - bad_since_ + 1;
+    const std::int64_t per_epoch = (num_bad_ + epochs - 1) / epochs;
+    most_bad_ = std::max(most_bad_, per_epoch);
+    run_.bad_samples->require_few(per_epoch, fmt::format("epoch {}", epoch + 1));
   }
 
-  // Whether the time of this task is up. All tasks end after the step that one task reports it in.
+  // Whether the time of this task is up. All tasks end after the round that one task reports it in.
   bool is_time_up() const {
     return options_.max_seconds > 0.0 && log_.all().seconds >= options_.max_seconds;
   }
 
   void note_stop(std::string_view signal) { stops_[ps::stop_kind(signal)] = 1; }
 
-  // Returns the request to stop that some task reported with the gradients of the last step.
+  // Returns the request to stop that some task reported in the last round.
   std::optional<std::string_view> asked_to_stop() const {
     if (const auto kind = stops_of_all_.early_stop()) return ps::stop_name(*kind);
     return std::nullopt;
@@ -388,6 +322,7 @@ class TrainLoop {
   const TrainLoopOptions& options_;
   Progress progress_;
   EvaluationRules rules_;
+  std::int64_t bad_since_ = 0;   // epoch in which the round began from which num_bad_ counts
   std::int64_t num_bad_ = 0;     // bad samples of this epoch
   std::int64_t most_bad_ = 0;    // of the epochs so far
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
@@ -395,7 +330,7 @@ class TrainLoop {
   StepLog log_;
   const WorkerTimes worker_times_;
   ps::StopCounts stops_;            // requests to stop that reached this task
-  ps::StopCounts stops_of_all_;     // requests that reached any task, as of the last step
+  ps::StopCounts stops_of_all_;     // requests that reached any task, as of the last round
   std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;  // the last evaluation
   std::optional<Evaluation> validation_;

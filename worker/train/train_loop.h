@@ -1,8 +1,9 @@
-// The training loop of synchronous replicas, which every task runs. The loop runs steps until the
-// run is complete; between steps it writes metrics, evaluates, writes checkpoints and polls for
-// requests to stop. Called by `syncopate train`; train_step.h has a single step. Decisions that
-// must be the same on all tasks, such as to stop, follow from values that are exchanged with the
-// gradients.
+// The training loop of synchronous replicas, which every task runs. The loop runs rounds of steps
+// until the run is complete; with most strategies, a round is one step. Between rounds it writes
+// metrics, evaluates and writes checkpoints; between steps it polls for requests to stop, which
+// take effect at the end of the round. Called by `syncopate train`; train_step.h has a single step.
+// Decisions that must be the same on all tasks, such as to stop, follow from values that are
+// exchanged with the gradients.
 #pragma once
 
 #include <array>

@@ -1,19 +1,43 @@
 #include "worker/train/train_step.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace syncopate {
 namespace {
 
-// Returns the replica's share of the task's batch.
-Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
-  const auto samples = batch.loss_divisor;  // samples of the whole step
-  const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
-  const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
-  Batch slice = batch.rows(share.begin - first, share.end - first);
-  if (replica.index == 0) slice.num_bad = batch.num_bad;  // one replica reports for the task
-  return slice;
+// Returns the replica's share of the task's batch. is_local: see Strategy::is_local().
+const Batch& take_share(const Batch& batch, Replica& replica, const InputShard& shard,
+                        bool is_local) {
+  if (shard.count == 1 && !is_local) return batch;
+  if (shard.count == 1) {
+    replica.share = batch;
+  } else {
+    const auto samples = batch.loss_divisor;  // samples of the whole step
+    const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
+    const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
+    replica.share = batch.rows(share.begin - first, share.end - first);
+    if (replica.index == 0) replica.share.num_bad = batch.num_bad;  // one replica for the task
+  }
+  if (is_local) {
+    replica.share.loss_divisor = std::max<std::int64_t>(replica.share.num_samples, 1);
+  }
+  return replica.share;
+}
+
+// Returns the report of a task from the own reports of its replicas. Each replica has divided its
+// loss by its own samples.
+StepReport join_own_reports(std::span<const StepReport> reports) {
+  StepReport total = reports.front();
+  for (const StepReport& report : reports.subspan(1)) total += report;
+  total.scores.loss = 0.0;
+  for (const StepReport& report : reports) {
+    total.scores.loss += report.scores.loss * static_cast<double>(report.scores.num_samples) /
+                         static_cast<double>(std::max<std::int64_t>(total.scores.num_samples, 1));
+  }
+  return total;
 }
 
 void start_forward(Replica& replica, const Batch& batch, const ValuesHook& before_use) {
@@ -70,19 +94,17 @@ StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& 
   const Batch& batch = input.next();
   waiting.reset();
   const InputShard shard = strategy.input_shard();
-  StepReport total;
+  const bool is_local = strategy.is_local(step.step);
+  std::vector<StepReport> reports(static_cast<std::size_t>(shard.count));
   strategy.for_each_replica([&](Replica& replica) {
     const Span span(replica.trace, TraceKind::kStep, step.step);
-    StepDelays* const delay =
-        delays.empty() ? nullptr : &delays[static_cast<std::size_t>(replica.index)];
+    const auto index = static_cast<std::size_t>(replica.index);
+    StepDelays* const delay = delays.empty() ? nullptr : &delays[index];
     if (delay != nullptr) delay->begin(step.step);
-    const StepReport report =
-        shard.count == 1
-            ? replica_step(replica, batch, step, stops, delay)
-            : replica_step(replica, take_slice(batch, replica, shard), step, stops, delay);
-    if (replica.index == 0) total = report;
+    reports[index] =
+        replica_step(replica, take_share(batch, replica, shard, is_local), step, stops, delay);
   });
-  return total;
+  return reports.front().round_steps > 0 ? reports.front() : join_own_reports(reports);
 }
 
 }  // namespace syncopate

@@ -24,7 +24,9 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
 // Runs this task's part of a step: calls replica_step for each local replica with its share of the
 // batch. stops: for each kind of request to stop, how many reached this task. delays: the compute
 // delays of the local replicas, one element per replica; empty for no delays. Returns the sum of
-// the reports of all synchronous replicas. Throws what replicas and the input throw.
+// the reports of all synchronous replicas; in the middle of a round (StepReport::round_steps is 0),
+// the sum of the local replicas' reports, with the mean loss of their samples. Throws what replicas
+// and the input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops = {}, std::span<StepDelays> delays = {});
 

@@ -42,8 +42,9 @@ Evaluation AsynchronousCase::evaluate(Strategy& strategy) const {
 
 TrainOutcome AsynchronousCase::train_synchronously(Strategy& strategy, const Progress& from) {
   Evaluator evaluator(strategy, graph, *data.test, evaluation);
-  const auto input =
-      make_batch_source(*data.train, {.batch_size = kBatch, .seed = from.seed}, from.at.position);
+  const auto input = make_batch_source(
+      *data.train, {.batch_size = kBatch, .seed = from.seed, .shard = strategy.input_shard()},
+      from.at.position);
   return train({.graph = graph,
                 .strategy = strategy,
                 .input = *input,
@@ -51,6 +52,7 @@ TrainOutcome AsynchronousCase::train_synchronously(Strategy& strategy, const Pro
                 .global_batch = kBatch,
                 .schedule = schedule,
                 .optimizer = optimizer,
+                .bad_samples = bad_samples,
                 .evaluator = evaluator,
                 .metrics = metrics,
                 .display = display,

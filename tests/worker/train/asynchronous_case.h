@@ -76,6 +76,7 @@ class AsynchronousCase {
   }
 
   Progress start{.data = "synthetic", .seed = 5};
+  const BadSamples* bad_samples = nullptr;  // for train_synchronously()
   DeferredEvaluations* kept = nullptr;  // shared by all replicas, of which one evaluates at most
   TrainLoopOptions options{.total_epochs = 2, .log_every_steps = 2};
   RecordingMetrics metrics;
