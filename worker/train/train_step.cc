@@ -95,7 +95,7 @@ StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& 
   waiting.reset();
   const InputShard shard = strategy.input_shard();
   const bool is_local = strategy.is_local(step.step);
-  std::vector<StepReport> reports(static_cast<std::size_t>(shard.count));
+  std::vector<StepReport> reports(strategy.replicas().size());
   strategy.for_each_replica([&](Replica& replica) {
     const Span span(replica.trace, TraceKind::kStep, step.step);
     const auto index = static_cast<std::size_t>(replica.index);
