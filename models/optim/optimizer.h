@@ -43,7 +43,7 @@ struct UpdateStep {
   std::int64_t step = 1;  // number of the update, starting at 1; Adam's bias correction uses it
   // Factor of the momentum in this update. Only outer rules use it (outer_rule.h).
   double momentum_scale = 1.0;
-  bool is_last = false;   // whether the run ends with this update; no update rule uses it
+  bool is_last = false;  // whether the run ends with this update; no update rule uses it
 };
 
 // An optimizer's update rule. Immutable, thread-safe.

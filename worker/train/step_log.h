@@ -50,7 +50,7 @@ class StepLog {
   StepTotals judged_;           // of the steps since end_epoch() last said whether they wait
   double waited_before_ = 0.0;  // for input, before these steps
   CommunicationTimes times_before_line_;
-  double shown_loss_ = 0.0;  // loss on the display, smoothed
+  double shown_loss_ = 0.0;       // loss on the display, smoothed
   std::int64_t shown_steps_ = 0;  // steps of this process, with those of the current round
 };
 

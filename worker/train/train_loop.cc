@@ -322,8 +322,8 @@ class TrainLoop {
   const TrainLoopOptions& options_;
   Progress progress_;
   EvaluationRules rules_;
-  std::int64_t bad_since_ = 0;   // epoch in which the round began from which num_bad_ counts
-  std::int64_t num_bad_ = 0;     // bad samples of this epoch
+  std::int64_t bad_since_ = 0;   // the first epoch of num_bad_
+  std::int64_t num_bad_ = 0;     // bad samples of the rounds that began in this epoch
   std::int64_t most_bad_ = 0;    // of the epochs so far
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;

@@ -1,6 +1,6 @@
-// A strategy whose replicas train in rounds: each replica updates its own values for a number of
-// steps; then the replicas take the mean of their values. Tests of the training loop script its
-// reports and look at the order of its calls.
+// A strategy that trains in rounds: each replica updates its own values for a number of steps; then
+// the replicas take the mean of their values. Tests of the training loop script its reports and
+// look at its calls.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Tests the training loop with a strategy whose replicas exchange something only at the end of a
-// round. Epochs have five steps and rounds three, so the ten steps of a run make rounds that end
-// after steps 3, 6, 9 and 10.
+// Tests the training loop with a strategy that exchanges something only at the end of a round.
+// Epochs have five steps and rounds three, so the ten steps of a run make rounds that end after
+// steps 3, 6, 9 and 10.
 #include <gtest/gtest.h>
 
 #include <algorithm>
