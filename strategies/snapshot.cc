@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/parse_number.h"
 
 namespace syncopate {
 namespace {
@@ -22,6 +25,18 @@ void copy_block(const Tensor& source, const Tensor& target) {
 }
 
 }  // namespace
+
+std::string worker_slot(const std::string& slot, std::size_t worker) {
+  return fmt::format("{}@{}", slot, worker);
+}
+
+std::string common_slot(const std::string& slot) { return slot.substr(0, slot.find('@')); }
+
+std::size_t worker_of_slot(const std::string& slot) {
+  const std::size_t at = slot.find('@');
+  check(at != std::string::npos, "the name of a worker's slot");
+  return parse_number<std::size_t>(slot.substr(at + 1)).value_or(0);
+}
 
 std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
                                         std::span<const Tensor> tensors) {
@@ -44,6 +59,15 @@ const Tensor& average_of(std::span<const Snapshot::Slot> slots) {
   const auto average = std::ranges::find(slots, kAverageSlot, &Snapshot::Slot::name);
   check(average != slots.end(), "the optimizer keeps a moving average");
   return average->values;
+}
+
+bool all_finite(const Tensor& values) {
+  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
+  // branches and the compiler unrolls it.
+  std::array<float, 8> sums{};
+  const std::span<const float> elements = values.f32();
+  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
+  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
 }
 
 void check_snapshot(const Snapshot& saved, const Snapshot& live) {
@@ -83,8 +107,8 @@ void average_running_statistics(std::span<const double> weights, std::span<const
   }
 }
 
-OptimizerSlots::OptimizerSlots(const OptimizerOptions& options, std::int64_t elements)
-    : optimizer_(make_optimizer(options)) {
+OptimizerSlots::OptimizerSlots(std::unique_ptr<Optimizer> optimizer, std::int64_t elements)
+    : optimizer_(std::move(optimizer)) {
   for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
     tensors_.push_back(make_host_tensor({elements}, DType::kF32));
   }

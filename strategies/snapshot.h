@@ -29,7 +29,16 @@ struct Snapshot {
   // The loss scale of replica 0 (fp16); empty if the replicas do not scale their losses or the
   // variables are on servers.
   std::optional<LossScaleState> loss_scale = {};
+  // The inner learning rate of the last step, if the outer momentum is scaled by it (outer_rule.h).
+  std::optional<float> outer_rate = {};
 };
+
+// Return the name of worker `worker`'s own set of a slot, "momentum@3", the name of the common set
+// of such a slot, "momentum", and the worker of such a slot. A slot without a worker is its own
+// common set.
+std::string worker_slot(const std::string& slot, std::size_t worker);
+std::string common_slot(const std::string& slot);
+std::size_t worker_of_slot(const std::string& slot);
 
 // Returns the optimizer's slots with their names. `tensors` has one tensor per slot name of the
 // optimizer.
@@ -41,6 +50,9 @@ std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots);
 
 // Returns the slot that is the moving average of the variables. Precondition: there is such a slot.
 const Tensor& average_of(std::span<const Snapshot::Slot> slots);
+
+// Returns whether all values, f32, are finite.
+bool all_finite(const Tensor& values);
 
 // Throws ShapeError unless `saved` has the blocks, shapes and slot names of `live`.
 void check_snapshot(const Snapshot& saved, const Snapshot& live);
@@ -58,7 +70,9 @@ void average_running_statistics(std::span<const double> weights, std::span<const
 class OptimizerSlots {
  public:
   // `elements` is the number of elements of the arena. Throws the errors of make_optimizer().
-  OptimizerSlots(const OptimizerOptions& options, std::int64_t elements);
+  OptimizerSlots(const OptimizerOptions& options, std::int64_t elements)
+      : OptimizerSlots(make_optimizer(options), elements) {}
+  OptimizerSlots(std::unique_ptr<Optimizer> optimizer, std::int64_t elements);
 
   const Optimizer& optimizer() const noexcept { return *optimizer_; }
   std::span<const Tensor> tensors() const noexcept { return tensors_; }

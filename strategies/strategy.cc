@@ -18,6 +18,7 @@ using Variables = StrategyRow::Variables;
 constexpr std::array<std::string_view, 1> kLocal = {"local"};
 constexpr std::array<std::string_view, 1> kRing = {"ring"};
 constexpr std::array<std::string_view, 2> kInOneProcess = {"local", "nccl"};
+constexpr std::array<std::string_view, 3> kOnHost = {"local", "ring", "mpi"};
 constexpr std::array<std::string_view, 4> kEvery = {"local", "ring", "mpi", "nccl"};
 
 constexpr std::array kStrategies = {
@@ -45,6 +46,18 @@ constexpr std::array kStrategies = {
                 .collectives = kEvery,
                 .collectives_of_tasks = kEvery,
                 .make = make_multi_worker_mirrored},
+    StrategyRow{.name = "local-sgd",
+                .help =
+                    "replicas of several processes that train --sync-every steps each, and then "
+                    "exchange what they learned",
+                .title = "Local updates",
+                .short_name = "local updates",
+                .tasks = Tasks::kMany,
+                .variables = Variables::kCopies,
+                .collectives = kOnHost,
+                .collectives_of_tasks = kOnHost,
+                .has_rounds = true,
+                .make = make_local_sgd},
     StrategyRow{.name = "central-storage",
                 .help = "replicas of this process on one copy in host memory",
                 .title = "Sync, central storage",
@@ -120,6 +133,12 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Gr
         fmt::join(row.collectives_for(tasks), ", ")));
   }
   return row.make(options, graph);
+}
+
+std::vector<std::string> Strategy::slots_to_save() {
+  std::vector<std::string> names;
+  for (const Snapshot::Slot& slot : snapshot().slots) names.push_back(slot.name);
+  return names;
 }
 
 bool is_synchronous(Strategy& strategy) noexcept {

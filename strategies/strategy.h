@@ -113,6 +113,11 @@ class Strategy {
   // Returns the variables and slots. Every task must call it. Slots of a task other than the chief
   // may be incomplete.
   virtual Snapshot snapshot() = 0;
+  // Returns snapshot() for a checkpoint: also with the slots of every worker that has its own.
+  // Every task calls it; only the chief's result is complete.
+  virtual Snapshot snapshot_to_save() { return snapshot(); }
+  // Returns the names of the slots of snapshot_to_save(). restore() takes these slots, too.
+  virtual std::vector<std::string> slots_to_save();
   // Replaces the variables on all tasks by the chief's `saved`. Every task must call it. Throws
   // ShapeError, and has then changed nothing, if `saved` does not have the blocks of snapshot().
   virtual void restore(const Snapshot& saved) = 0;
@@ -133,6 +138,10 @@ class Strategy {
   // Any thread may call it.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
+
+// Throws UsageError for options that a strategy with rounds (StrategyRow::has_rounds) does not
+// support.
+void check_local_updates(const StrategyOptions& options);
 
 // Returns whether the strategy's replicas train in a SynchronousJob.
 bool is_synchronous(Strategy& strategy) noexcept;
@@ -157,6 +166,7 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Gr
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_multi_worker_mirrored(const StrategyOptions& options,
                                                      const Graph& graph);
+std::unique_ptr<Strategy> make_local_sgd(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph);
 // Makes asynchronous central-storage. Throws UsageError for contradictory options.

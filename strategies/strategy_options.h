@@ -13,6 +13,7 @@
 #include "models/backend/backend.h"
 #include "models/base/enum_names.h"
 #include "models/optim/optimizer.h"
+#include "models/optim/outer_rule.h"
 #include "ps/shard/consistency.h"
 #include "ps/shard/gradient_codec.h"
 #include "ps/shard/placement.h"
@@ -55,6 +56,20 @@ struct ParameterServerOptions {
   // Returns whether this task was asked to stop. Called from any thread.
   std::function<bool()> asked_to_stop;
 };
+
+// Options of --strategy local-sgd.
+struct LocalUpdateOptions {
+  std::int64_t sync_every = 0;    // number of steps in a round; 0: not given
+  std::string outer = "average";  // the name of a row of outer_rules()
+  // Replace the defaults of that row.
+  std::optional<double> outer_learning_rate;
+  std::optional<double> outer_momentum;
+  bool outer_nesterov = false;
+  bool outer_scale_by_rate = false;
+};
+
+// Returns the constants of the outer step. Throws UsageError for an unknown name.
+OuterRuleOptions outer_options(const LocalUpdateOptions& options);
 
 // Returns whether each step makes one update from the gradients of all workers. False for
 // asynchronous training, SSP, and synchronous updates with backup workers.
@@ -99,6 +114,7 @@ struct StrategyOptions {
   Link link;  // emulated limits of this task's TCP connections; none by default
   OptimizerOptions optimizer;
   double clip_norm = 0.0;  // largest L2 norm of a step's gradients; 0 for no limit
+  LocalUpdateOptions local;
   // The tasks of the job; null if this is the only task. Must outlive the strategy.
   Membership* membership = nullptr;
   // Options of the parameter servers, read by parameter-server and central-storage only.

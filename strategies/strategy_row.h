@@ -44,6 +44,9 @@ struct StrategyRow {
   // Why a task can have only one replica, and what the user should do instead; "" if a task may
   // have several replicas.
   std::string_view one_replica = "";
+  // Whether replicas train in rounds of --sync-every steps. In a step, a replica updates its own
+  // variables by the gradient of its own samples; replicas exchange nothing before the round ends.
+  bool has_rounds = false;
   // The default of --consistency. Only strategies with shared variables support other values.
   ps::Consistency consistency = ps::Consistency::kSync;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, const Graph&) = nullptr;

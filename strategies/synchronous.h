@@ -54,6 +54,9 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   virtual std::vector<Snapshot::Slot> slots_of(const Replica& replica) const = 0;
 
   int first_rank() const noexcept { return replicas_.front().collective->rank(); }
+  // Averages the running statistics of all replicas, weighted by the samples that each replica has
+  // trained since the last average. Every replica calls it on its own thread.
+  void average_statistics(Replica& replica);
 
  private:
   // Returns the name of this task as the membership writes it, such as "rank 2 (host b, pid 77)".
@@ -63,7 +66,6 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   void bring_to_host(const Replica& replica) const;
   void check_same_values(std::string_view what);
   void restore_loss_scale(Replica& replica, const Snapshot& saved);
-  void average_statistics(Replica& replica);
 
   StrategyOptions options_;
   const Graph& graph_;

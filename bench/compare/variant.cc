@@ -34,6 +34,15 @@ std::vector<std::string> strategies_with_consistency() {
   return found;
 }
 
+// Returns the names of the strategies that compare and plan can train.
+Names comparable_strategies() {
+  Names found;
+  for (const StrategyRow& row : strategies()) {
+    if (!row.has_rounds) found.push_back(row.name);
+  }
+  return found;
+}
+
 // Returns "backup:K" and the staleness rules, the parts of a variant that follow a "+".
 std::vector<std::string> additions() {
   std::vector<std::string> found = {"backup:K"};
@@ -100,7 +109,10 @@ class WordParser {
     variant_.strategy = words.front();
     if (find_strategy(variant_.strategy) == nullptr) {
       refuse("no such strategy" +
-             suggest_value("--strategy", variant_.strategy, names_of(strategies())));
+             suggest_value("--strategy", variant_.strategy, comparable_strategies()));
+    }
+    if (variant_.row().has_rounds) {
+      refuse("compare and plan do not train with local updates yet; use syncopate train");
     }
     if (variant_.has_stages()) return parse_micro_batches(words);
     const StrategyRow& strategy = variant_.row();

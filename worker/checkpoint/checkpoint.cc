@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/graph/graph_text.h"
+#include "models/optim/outer_rule.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/checkpoint_metadata.h"
 #include "worker/checkpoint/safetensors.h"
@@ -39,15 +41,76 @@ std::vector<TensorEntry> network_entries(const Graph& graph) {
   return entries;
 }
 
-std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapshot) {
+std::vector<TensorEntry> entries_of(const Graph& graph, const std::string& slot) {
   std::vector<TensorEntry> entries;
-  for (const Snapshot::Slot& slot : snapshot.slots) {
-    for (const Parameter& parameter : graph.parameters) {
-      entries.push_back(
-          {.name = slot_name(slot.name, parameter.name), .shape = parameter.file_shape});
-    }
+  for (const Parameter& parameter : graph.parameters) {
+    entries.push_back({.name = slot_name(slot, parameter.name), .shape = parameter.file_shape});
   }
   return entries;
+}
+
+bool has_slot(const SafetensorsReader& file, const Graph& graph, const std::string& slot) {
+  return std::ranges::any_of(graph.parameters, [&](const Parameter& parameter) {
+    return file.find(slot_name(slot, parameter.name)) != nullptr;
+  });
+}
+
+// Returns how many workers' sets of a slot a checkpoint has; 0 if it has a common set or none.
+std::size_t sets_of(const SafetensorsReader& file, const Graph& graph, const std::string& slot) {
+  std::size_t sets = 0;
+  while (has_slot(file, graph, worker_slot(slot, sets))) ++sets;
+  return sets;
+}
+
+// Returns the slots of a checkpoint from which the slot `wanted` of this run is computed, as their
+// mean. In most cases there is one. A common set is the mean of the sets of all workers. Empty: the
+// slot starts as zeros, as only the outer momentum may.
+std::vector<std::string> sources_of(const SafetensorsReader& file, const Graph& graph,
+                                    const std::string& wanted) {
+  if (has_slot(file, graph, wanted)) return {wanted};
+  if (wanted == kOuterMomentumSlot) return {};
+  const std::string common = common_slot(wanted);
+  const std::size_t sets = sets_of(file, graph, common);
+  if (sets == 0) return {common};
+  if (wanted != common) return {worker_slot(common, worker_of_slot(wanted) % sets)};
+  std::vector<std::string> all;
+  for (std::size_t worker = 0; worker < sets; ++worker) all.push_back(worker_slot(common, worker));
+  return all;
+}
+
+// Returns notes about slots that do not simply continue.
+std::vector<std::string> describe_slots(const SafetensorsReader& file, const Graph& graph,
+                                        std::span<const Snapshot::Slot> wanted) {
+  std::vector<std::string> notes;
+  const std::string outer(kOuterMomentumSlot);
+  const auto is_outer = [&](const Snapshot::Slot& slot) { return slot.name == outer; };
+  const bool wants_outer = std::ranges::any_of(wanted, is_outer);
+  if (has_slot(file, graph, outer) != wants_outer) {
+    notes.emplace_back(wants_outer ? "the outer momentum starts at zero: the checkpoint has none"
+                                   : "the outer momentum of the checkpoint is not used");
+  }
+  const auto inner = std::ranges::find_if_not(wanted, is_outer);
+  if (inner == wanted.end()) return notes;
+  const std::string common = common_slot(inner->name);
+  const auto is_set = [&](const Snapshot::Slot& slot) {
+    return slot.name != common && common_slot(slot.name) == common;
+  };
+  const auto now = static_cast<std::size_t>(std::ranges::count_if(wanted, is_set));
+  const std::size_t before = sets_of(file, graph, common);
+  if (before == now) return notes;
+  if (now == 0) {
+    notes.push_back(fmt::format(
+        "the optimizer's state is the mean of the states of the {} workers in the checkpoint",
+        before));
+  } else if (before == 0) {
+    notes.emplace_back("every worker continues with the optimizer's state in the checkpoint");
+  } else {
+    notes.push_back(fmt::format(
+        "the checkpoint has the optimizer's state of {} workers: worker r of {} continues with the "
+        "state of worker r mod {}",
+        before, now, before));
+  }
+  return notes;
 }
 
 // A checkpoint has tensors of f32 only.
@@ -137,7 +200,13 @@ void check_optimizer(const SafetensorsReader& file, const fs::path& path, const 
         "or take the values only, with --init-from",
         path.string(), saved, optimizer, saved));
   }
-  for (const TensorEntry& entry : slot_entries(graph, snapshot)) {
+  std::vector<TensorEntry> entries;
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    for (const std::string& source : sources_of(file, graph, slot.name)) {
+      std::ranges::move(entries_of(graph, source), std::back_inserter(entries));
+    }
+  }
+  for (const TensorEntry& entry : entries) {
     const TensorEntry* found = file.find(entry.name);
     if (found == nullptr && entry.name.starts_with(slot_name(std::string(kAverageSlot), ""))) {
       throw UsageError(fmt::format(
@@ -176,6 +245,20 @@ void read_parameters(const SafetensorsReader& file, const Graph& graph, const Ar
   }
 }
 
+// Reads the mean of the slots `sources`; zeros if there are none.
+void read_slot(const SafetensorsReader& file, const Graph& graph, const ArenaLayout& layout,
+               const Tensor& block, const std::vector<std::string>& sources) {
+  if (sources.size() == 1) return read_parameters(file, graph, layout, block, sources.front());
+  const std::span<float> mean = block.f32();
+  std::ranges::fill(mean, 0.0F);
+  const Tensor one = make_host_tensor(block.shape(), DType::kF32);
+  const float weight = 1.0F / static_cast<float>(sources.size());
+  for (const std::string& source : sources) {
+    read_parameters(file, graph, layout, one, source);
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += weight * one.f32()[i];
+  }
+}
+
 }  // namespace
 
 std::string slot_name(const std::string& slot, const std::string& parameter) {
@@ -193,14 +276,17 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
     }
   }
   std::vector<TensorEntry> entries = network_entries(graph);
-  for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    std::ranges::move(entries_of(graph, slot.name), std::back_inserter(entries));
+  }
 
   const CheckpointInfo info{.path = path,
                             .progress = progress,
                             .model = graph.name,
                             .optimizer = optimizer,
                             .network = to_text(graph),
-                            .loss_scale = snapshot.loss_scale};
+                            .loss_scale = snapshot.loss_scale,
+                            .outer_rate = snapshot.outer_rate};
   SafetensorsWriter file(path, checkpoint_metadata(info), std::move(entries));
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();
@@ -257,8 +343,9 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   }
   if (!want_slots) return info;
   for (const Snapshot::Slot& slot : snapshot.slots) {
-    read_parameters(file, graph, parameters, slot.values, slot.name);
+    read_slot(file, graph, parameters, slot.values, sources_of(file, graph, slot.name));
   }
+  info.notes = describe_slots(file, graph, snapshot.slots);
   return info;
 }
 

@@ -48,6 +48,10 @@ struct CheckpointInfo {
   std::string optimizer;  // name of the optimizer, "adam"
   std::string network;    // the network as text (graph_text.h)
   std::optional<LossScaleState> loss_scale;
+  // With --outer-scale-by-rate: the inner learning rate of the last step.
+  std::optional<float> outer_rate;
+  // Set by load_checkpoint(): what does not simply continue, such as the state of an optimizer.
+  std::vector<std::string> notes{};
   bool has_average = false;  // whether the file has a moving average of the parameters
 };
 
@@ -98,7 +102,9 @@ CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 // FileError naming the checkpoint if this program does not have an operation of the network.
 Graph recorded_network(const CheckpointInfo& info);
 
-// Copies a checkpoint's tensors into `snapshot`, in memory order. If it throws, `snapshot` is
+// Copies a checkpoint's tensors into `snapshot`, in memory order. If the checkpoint has the
+// optimizer's state of another number of workers than `snapshot`, workers share states, or a common
+// state becomes the mean of all. If it throws, `snapshot` is
 // unchanged. want_slots: whether to read optimizer slots in addition to values and state;
 // evaluation and --init-from do not need slots. Throws DamagedFileError for a file that is cut
 // short or damaged. Throws FileError for a file of another format version or program. Throws

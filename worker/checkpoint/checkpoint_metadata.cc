@@ -140,6 +140,7 @@ FileMetadata checkpoint_metadata(const CheckpointInfo& info) {
     metadata["loss_scale_good_steps"] = fmt::format("{}", info.loss_scale->good_steps);
     metadata["skipped_steps"] = fmt::format("{}", info.loss_scale->skipped_steps);
   }
+  if (info.outer_rate) metadata["outer_rate"] = shortest_text(*info.outer_rate);
   return metadata;
 }
 
@@ -184,6 +185,7 @@ CheckpointInfo checkpoint_info(const SafetensorsReader& file, const fs::path& pa
   info.progress.at.position.untrained = untrained_of(file, path);
   info.progress.at.rules = rules_of(file, path);
   info.loss_scale = loss_scale_of(file, path);
+  if (has(file, "outer_rate")) info.outer_rate = number_of<float>(file, path, "outer_rate");
   if (metadata_text(file, path, "network_hash") != network_hash(info.network)) {
     throw damaged_checkpoint(path, "its network does not have the recorded hash");
   }

@@ -10,6 +10,8 @@
 #include "models/base/process_limits.h"
 #include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
+#include "models/optim/outer_rule.h"
+#include "strategies/local_updates/round_report.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {
@@ -60,6 +62,14 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
     const auto slots = make_optimizer(strategy.optimizer)->slot_names().size();
     memory.slots = static_cast<std::int64_t>(slots) * values;
   }
+  if (strategy_of(options).has_rounds) {
+    memory.values *= strategy.replicas;
+    memory.slots *= strategy.replicas;
+    const OuterRuleOptions outer = outer_options(strategy.local);
+    if (needs_displacements(outer, count_workers(options))) {
+      memory.outer = (1 + std::ssize(make_outer_rule(outer)->slot_names())) * values;
+    }
+  }
   memory.activations = kElementBytes * micro_batch_size(strategy) * kept_elements(graph);
   return memory;
 }
@@ -79,12 +89,14 @@ std::string memory_refusal(const TrainOptions& options, const Graph& graph,
   return fmt::format(
       "network {} needs at least {:.0f} MiB of memory {}: {:.0f} MiB of values, {:.0f} MiB of "
       "optimizer state, and for each of {} replica{} {:.0f} MiB of gradients ({} threads) and "
-      "{:.0f} MiB of activations ({} samples); try a smaller --batch-size-per-replica, fewer "
+      "{:.0f} MiB of activations ({} samples){}; try a smaller --batch-size-per-replica, fewer "
       "--threads or replicas, or a smaller network",
       graph.name, mebibytes(memory.all()), found, mebibytes(memory.values), mebibytes(memory.slots),
       memory.replicas, memory.replicas == 1 ? "" : "s", mebibytes(memory.gradients),
       std::max(1, options.strategy.lanes), mebibytes(memory.activations),
-      micro_batch_size(options.strategy));
+      micro_batch_size(options.strategy),
+      memory.outer > 0 ? fmt::format(" and {:.0f} MiB of outer values", mebibytes(memory.outer))
+                       : "");
 }
 
 void require_memory(const TrainOptions& options, const Graph& graph, const Membership* membership) {

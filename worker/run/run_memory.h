@@ -14,13 +14,16 @@ namespace syncopate {
 
 // Lower bounds of the bytes that the replicas of this process take on the CPU.
 struct RunMemory {
-  std::int64_t values = 0;       // parameters; counted once, because replicas may share them
-  std::int64_t gradients = 0;    // gradients of one replica, summed over its lanes
-  std::int64_t slots = 0;        // optimizer state, counted once; 0 with servers
+  // Parameters and optimizer state; counted once if replicas may share them. No optimizer state
+  // with servers.
+  std::int64_t values = 0;
+  std::int64_t gradients = 0;  // gradients of one replica, summed over its lanes
+  std::int64_t slots = 0;
   std::int64_t activations = 0;  // activations of one replica that backward reads
+  std::int64_t outer = 0;        // outer values and outer momentum of one replica
   int replicas = 1;
   std::int64_t all() const noexcept {
-    return values + slots + replicas * (gradients + activations);
+    return values + slots + replicas * (gradients + activations + outer);
   }
 };
 

@@ -105,10 +105,14 @@ double learning_rate_factor(const TrainOptions& options, int replicas, std::int6
   if (options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
     return 1.0 / count_workers(options);
   }
+  const double of_replica = static_cast<double>(global_batch) / static_cast<double>(replicas);
   const double reference = options.reference_batch_size > 0
                                ? static_cast<double>(options.reference_batch_size)
-                               : static_cast<double>(global_batch) / static_cast<double>(replicas);
-  const double ratio = static_cast<double>(samples_per_update(options, global_batch)) / reference;
+                               : of_replica;
+  const double of_update = strategy_of(options).has_rounds
+                               ? of_replica
+                               : static_cast<double>(samples_per_update(options, global_batch));
+  const double ratio = of_update / reference;
   return options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
 }
 
@@ -129,6 +133,15 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
   if (factor > 1.0) schedule.warmup_start = schedule.learning_rate;
   schedule.learning_rate *= factor;
   return schedule;
+}
+
+void require_whole_round(const TrainOptions& options, std::int64_t total_steps) {
+  const std::int64_t sync_every = options.strategy.local.sync_every;
+  if (!strategy_of(options).has_rounds || sync_every <= total_steps) return;
+  throw UsageError(
+      fmt::format("--sync-every {}: the whole run has {} steps, so the workers would exchange only "
+                  "at its end; give at most {}, or train longer",
+                  sync_every, total_steps, total_steps));
 }
 
 int count_workers(const TrainOptions& options) {

@@ -65,8 +65,12 @@ Autotune choose_autotune(const TrainOptions& options, const Membership* membersh
 
 // Returns the factor by which --learning-rate-scale multiplies --learning-rate. replicas: from
 // count_replicas(). global_batch: from choose_batch(). With backup workers the factor follows from
-// the samples per update, not from `global_batch`.
+// the samples per update, not from `global_batch`; with rounds, from the samples of one worker.
 double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch);
+
+// Throws UsageError if the run is shorter than a round of --sync-every steps, under a strategy with
+// rounds. total_steps: of the whole run.
+void require_whole_round(const TrainOptions& options, std::int64_t total_steps);
 
 // Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -110,10 +112,12 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
     }
     require_same_samples(*found.resumed, fresh);
     values.loss_scale = found.resumed->loss_scale;
+    values.outer_rate = found.resumed->outer_rate;
     found.values = std::move(values);
     found.notes.push_back(
         fmt::format("resumed from {} at step {}", path.string(), found.resumed->progress.at.step));
     note_differences(*found.resumed, fresh, found.notes);
+    std::ranges::copy(found.resumed->notes, std::back_inserter(found.notes));
     return;
   }
   if (checkpoints.empty()) return;
@@ -250,7 +254,13 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     if (!folder.empty()) {
       start.folder = std::make_unique<FolderLock>(take_run_folder(folder, options.cluster));
     }
-    FirstValues values = find_first_values(options, graph, fresh, first);
+    Snapshot like = first;
+    like.slots.clear();
+    for (const std::string& name : strategy.slots_to_save()) {
+      like.slots.push_back({name, first.values});
+    }
+    FirstValues values = find_first_values(options, graph, fresh, like);
+    if (values.values && !values.resumed) values.values->slots = first.slots;
     set_aside_damaged(values);
     if (values.resumed) {
       loads = start.resumed = true;

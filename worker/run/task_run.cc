@@ -91,6 +91,10 @@ void TaskRun::build() {
   schedule_options_ =
       schedule_of(given_, replicas_, global_batch_, data.train->size() / global_batch_);
   schedule_.emplace(schedule_options_);
+  if (strategy_of(given_).has_rounds) {
+    require_whole_round(given_,
+                        remaining_steps(given_.loop, {}, data.train->size(), global_batch_));
+  }
 
   const bool are_synchronous = is_synchronous(given_.strategy.consistency);
   if (has_servers(given_) || !are_synchronous) {

@@ -124,6 +124,16 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
+  if (row.has_rounds) {
+    const LocalUpdateOptions& local = options.strategy.local;
+    const OuterRuleOptions outer = outer_options(local);
+    display.note(fmt::format(
+        "{}: an exchange after every {} step{}; outer step {}: learning rate {:g}, {}momentum {:g}"
+        "{}; each worker keeps its optimizer state",
+        name, local.sync_every, local.sync_every == 1 ? "" : "s", local.outer, outer.learning_rate,
+        outer.nesterov ? "Nesterov " : "", outer.momentum,
+        outer.scale_by_rate ? ", scaled by the learning rate" : ""));
+  }
   if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {
     if (row.has_replicas_of_one_task()) {

@@ -3,26 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <span>
 
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
-namespace {
-
-bool all_finite(const Tensor& values) {
-  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
-  // branches and the compiler unrolls it.
-  std::array<float, 8> sums{};
-  const std::span<const float> elements = values.f32();
-  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
-  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
-}
-
-}  // namespace
-
 bool all_finite(const Snapshot& snapshot) {
   return all_finite(snapshot.values) && all_finite(snapshot.state) &&
          std::all_of(snapshot.slots.begin(), snapshot.slots.end(),

@@ -250,7 +250,7 @@ class TrainLoop {
     const Span span(run_.strategy.replicas().front().trace, TraceKind::kCheckpoint,
                     progress_.at.step);
     synchronous_job(run_.strategy).agree();
-    const Snapshot now = run_.strategy.snapshot();
+    const Snapshot now = run_.strategy.snapshot_to_save();
     require_finite(now);  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
     if (run_.strategy.is_chief()) {

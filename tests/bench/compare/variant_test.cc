@@ -53,6 +53,7 @@ TEST(Variant, IsRefusedWithAReason) {
       {"pipeline:2:3", "expected one number of micro-batches"},
       {"pipeline:sync", "expected a number"},
       {"pipeline+backup:1", "backup workers require sync"},
+      {"local-sgd", "compare and plan do not train with local updates yet"},
       {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -112,6 +113,71 @@ TEST_F(CheckpointTest, KeepsTheLossScaleOfScaledLosses) {
   saved_.loss_scale = {};
   save();
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, std::nullopt);
+}
+
+TEST_F(CheckpointTest, KeepsTheRateOfTheOuterMomentum) {
+  saved_.outer_rate = 0.1F;
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).outer_rate, 0.1F);
+  saved_.outer_rate = {};
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).outer_rate, std::nullopt);
+}
+
+// Saves slots that hold 1, 2, ... and returns the first elements of `wanted` after loading them.
+class SlotsOfWorkers : public CheckpointTest {
+ protected:
+  std::vector<float> load(const std::vector<std::string>& saved,
+                          const std::vector<std::string>& wanted) {
+    saved_ = counting_snapshot(graph_, saved, 0.0F);
+    float next = 1.0F;
+    for (const Snapshot::Slot& slot : saved_.slots) {
+      std::ranges::fill(slot.values.f32(), next++);
+    }
+    save_checkpoint(path_, graph_, saved_, "momentum", some_progress());
+    const Snapshot found = counting_snapshot(graph_, wanted, -7.0F);
+    notes_ = load_checkpoint(path_, graph_, found, "momentum", true).notes;
+    std::vector<float> firsts;
+    for (const Snapshot::Slot& slot : found.slots) firsts.push_back(slot.values.f32()[0]);
+    return firsts;
+  }
+  std::vector<std::string> notes_;
+};
+
+using Slots = std::vector<std::string>;
+
+TEST_F(SlotsOfWorkers, AreKeptByAsManyWorkers) {
+  EXPECT_EQ(load({"momentum@0", "momentum@1"}, {"momentum@0", "momentum@1"}),
+            (std::vector{1.0F, 2.0F}));
+  EXPECT_EQ(notes_, Slots{});
+}
+
+TEST_F(SlotsOfWorkers, AreUsedInTurnByMoreWorkers) {
+  EXPECT_EQ(load({"momentum@0", "momentum@1"}, {"momentum@0", "momentum@1", "momentum@2"}),
+            (std::vector{1.0F, 2.0F, 1.0F}));
+  EXPECT_EQ(notes_, Slots{"the checkpoint has the optimizer's state of 2 workers: worker r of 3 "
+                          "continues with the state of worker r mod 2"});
+}
+
+TEST_F(SlotsOfWorkers, BecomeTheirMeanInOtherStrategies) {
+  EXPECT_EQ(load({"momentum@0", "momentum@1"}, {"momentum"}), std::vector{1.5F});
+  EXPECT_EQ(notes_, Slots{"the optimizer's state is the mean of the states of the 2 workers in the "
+                          "checkpoint"});
+}
+
+TEST_F(SlotsOfWorkers, AllBeginWithACommonSet) {
+  EXPECT_EQ(load({"momentum"}, {"momentum@0", "momentum@1"}), (std::vector{1.0F, 1.0F}));
+  EXPECT_EQ(notes_, Slots{"every worker continues with the optimizer's state in the checkpoint"});
+}
+
+TEST_F(SlotsOfWorkers, NeverBecomeAnOuterMomentum) {
+  EXPECT_EQ(load({"momentum"}, {"momentum", "outer_momentum"}), (std::vector{1.0F, 0.0F}));
+  EXPECT_EQ(notes_, Slots{"the outer momentum starts at zero: the checkpoint has none"});
+  EXPECT_EQ(load({"momentum", "outer_momentum"}, {"momentum"}), std::vector{1.0F});
+  EXPECT_EQ(notes_, Slots{"the outer momentum of the checkpoint is not used"});
+  EXPECT_EQ(load({"momentum", "outer_momentum"}, {"momentum", "outer_momentum"}),
+            (std::vector{1.0F, 2.0F}));
+  EXPECT_EQ(notes_, Slots{});
 }
 
 TEST_F(CheckpointTest, KeepsTheSkippedSamples) {

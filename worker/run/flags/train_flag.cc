@@ -46,6 +46,7 @@ const std::vector<TrainFlag>& train_flags() {
     add("Strategy and devices", strategy_flags());
     add("Optimizer and schedule", schedule_flags());
     add("Training practice", practice_flags());
+    add("Local updates", local_update_flags());
     add("Cluster", cluster_flags());
     add("Servers and staleness", consistency_flags());
     add("Checkpoints and output", output_flags());

@@ -115,11 +115,12 @@ inline constexpr TrainFlag::Need kServerStrategy = {has_servers, "--strategy par
 bool has_links(const TrainOptions& options);
 
 // Each of these functions returns the rows of one group of the table of the flags of `train`. The
-// functions are in data_rows.cc, strategy_rows.cc, schedule_rows.cc and output_rows.cc.
+// functions are in the files *_rows.cc.
 std::vector<TrainFlag> data_flags();
 std::vector<TrainFlag> strategy_flags();
 std::vector<TrainFlag> schedule_flags();
 std::vector<TrainFlag> practice_flags();
+std::vector<TrainFlag> local_update_flags();
 std::vector<TrainFlag> cluster_flags();
 std::vector<TrainFlag> consistency_flags();
 std::vector<TrainFlag> output_flags();

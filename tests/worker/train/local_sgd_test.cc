@@ -1,0 +1,414 @@
+// Tests --strategy local-sgd in one process. tests/end_to_end/local_sgd_test.cc compares it with
+// local-sgd in several processes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/optim/outer_rule.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
+#include "worker/input/batches/batch_source.h"
+#include "worker/input/dataset.h"
+#include "worker/train/train_step.h"
+
+namespace syncopate {
+namespace {
+
+using Values = std::vector<float>;
+
+Values copy_of(const Tensor& tensor) { return {tensor.f32().begin(), tensor.f32().end()}; }
+
+struct Training {
+  std::string strategy = "local-sgd";
+  int replicas = 1;
+  LocalUpdateOptions local{.sync_every = 3};
+  std::string optimizer = "sgd";
+  float learning_rate = 0.25F;
+  std::int64_t global_batch = 12;
+  int micro_batches = 1;
+  bool has_dropout = false;
+  bool has_batch_norm = false;
+  double clip_norm = 0.0;
+};
+
+const DataSplits& data() {
+  static const DataSplits kData =
+      open_dataset("synthetic:8x8x1:4:512", {.cache_dir = {}, .seed = 3});
+  return kData;
+}
+
+Graph network_of(const Training& setup) {
+  GraphBuilder build("small");
+  NodeId x =
+      build.input(data().train->spec().inputs[0].shape, {DType::kU8, data().mean, data().stddev});
+  x = build.conv2d(x, "conv", 3, {.pad = 1});
+  if (setup.has_batch_norm) x = build.batch_norm(x, "bn");
+  x = build.flatten(build.relu(x));
+  if (setup.has_dropout) x = build.dropout(x, "drop", {.rate = 0.5});
+  return build.finish(build.dense(x, "fc", 4));
+}
+
+StrategyOptions options_of(const Training& setup) {
+  StrategyOptions options;
+  options.name = setup.strategy;
+  options.seed = 5;
+  options.replicas = setup.replicas;
+  options.bucket_bytes = 256;  // makes several buckets
+  options.batch_size_per_replica = share_of_replica(setup.global_batch, 0, setup.replicas).end;
+  options.micro_batches = setup.micro_batches;
+  options.optimizer.name = setup.optimizer;
+  options.clip_norm = setup.clip_norm;
+  options.local = setup.local;
+  return options;
+}
+
+// Returns six samples, divided by their own number.
+Batch test_batch() {
+  static const auto kInput = make_batch_source(*data().train, {.batch_size = 6, .seed = 7});
+  static const Batch kBatch = kInput->next();
+  return kBatch;
+}
+
+// A strategy and its input, which train step after step.
+class LocalRun {
+ public:
+  explicit LocalRun(const Training& setup)
+      : setup_(setup),
+        graph_(network_of(setup)),
+        strategy_(make_strategy(options_of(setup), graph_)),
+        input_(make_batch_source(
+            *data().train,
+            {.batch_size = setup.global_batch, .seed = 5, .shard = strategy_->input_shard()})) {}
+
+  StepReport step(bool is_last = false) {
+    return train_step(
+        *strategy_, *input_,
+        {.learning_rate = setup_.learning_rate, .step = ++steps_, .is_last = is_last});
+  }
+  // Trains `steps` steps. The last one ends the run.
+  LocalRun& train(int steps) {
+    for (int i = 1; i <= steps; ++i) step(i == steps);
+    return *this;
+  }
+  Values values(int replica = 0) const {
+    return copy_of(strategy_->replicas()[static_cast<std::size_t>(replica)].arena->values());
+  }
+  bool all_hold_equal_values() const {
+    for (int r = 1; r < setup_.replicas; ++r) {
+      if (values(r) != values(0)) return false;
+    }
+    return true;
+  }
+  Strategy& strategy() { return *strategy_; }
+  BatchSource& input() { return *input_; }
+  void set_learning_rate(float rate) { setup_.learning_rate = rate; }
+
+ private:
+  Training setup_;
+  const Graph graph_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<BatchSource> input_;
+  std::int64_t steps_ = 0;
+};
+
+double distance(const Values& a, const Values& b) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST(LocalSgd, OfOneReplicaIsOneDeviceBitForBit) {
+  for (const char* optimizer : {"sgd", "momentum", "adam"}) {
+    for (const bool has_dropout : {false, true}) {
+      for (const int parts : {1, 2}) {
+        Training setup{.optimizer = optimizer,
+                       .micro_batches = parts,
+                       .has_dropout = has_dropout,
+                       .has_batch_norm = true,
+                       .clip_norm = 0.5};
+        setup.strategy = "one-device";
+        const Values expected = LocalRun(setup).train(7).values();
+        setup.strategy = "local-sgd";
+        for (const std::int64_t sync_every : {1, 3, 64}) {
+          setup.local.sync_every = sync_every;
+          EXPECT_EQ(LocalRun(setup).train(7).values(), expected)
+              << optimizer << ", dropout " << has_dropout << ", parts " << parts << ", H "
+              << sync_every;
+        }
+      }
+    }
+  }
+}
+
+TEST(LocalSgd, ExchangesAfterExactlyAsManyStepsAsAskedFor) {
+  LocalRun run({.replicas = 2});
+  for (const std::int64_t expected : {0, 0, 3, 0, 0, 3}) {
+    EXPECT_EQ(run.step().round_steps, expected);
+    EXPECT_EQ(run.all_hold_equal_values(), expected != 0);
+  }
+  EXPECT_EQ(run.step(true).round_steps, 1) << "the last round has the steps that are left";
+  EXPECT_TRUE(run.all_hold_equal_values());
+}
+
+TEST(LocalSgd, ReportsTheSumsOfTheWholeRound) {
+  LocalRun run({.replicas = 2});
+  run.step();
+  EXPECT_EQ(run.step().scores.num_samples, 12) << "of one step of this task";
+  EXPECT_EQ(run.step().scores.num_samples, 36);
+}
+
+// Each worker alone: its own share, divided by its own samples, with its own momentum. The outer
+// step is computed here in double precision.
+TEST(LocalSgd, IsWhatEachWorkerDoesAloneAndAnOuterStep) {
+  // The second replica has the smaller share of 7 samples: 3.
+  const Training setup{.replicas = 2,
+                       .local = {.sync_every = 3, .outer = "diloco"},
+                       .optimizer = "momentum",
+                       .learning_rate = 0.02F,
+                       .global_batch = 7};
+  LocalRun run(setup);
+  Training alone = setup;
+  alone.strategy = "one-device";
+  alone.replicas = 1;
+  std::vector<std::unique_ptr<LocalRun>> workers(2);
+  for (auto& worker : workers) worker = std::make_unique<LocalRun>(alone);
+  const auto input =
+      make_batch_source(*data().train, {.batch_size = setup.global_batch, .seed = 5});
+  const Values first = run.values();
+  std::vector<double> x(first.begin(), first.end());
+  std::vector<double> v(x.size());
+  std::int64_t step = 0;
+  for (int round = 0; round < 4; ++round) {
+    for (const auto& worker : workers) {
+      Replica& replica = worker->strategy().replicas().front();
+      std::ranges::copy(x, replica.arena->values().f32().begin());
+      replica.arena->bump_all_versions();
+    }
+    for (int h = 0; h < 3; ++h) {
+      const Batch& batch = input->next();
+      ++step;
+      for (int k = 0; k < 2; ++k) {
+        const BatchShare share = share_of_replica(7, k, 2);
+        Batch own = batch.rows(share.begin, share.end);
+        own.loss_divisor = own.num_samples;
+        replica_step(workers[static_cast<std::size_t>(k)]->strategy().replicas().front(), own,
+                     {.learning_rate = setup.learning_rate, .step = step});
+      }
+      run.step();
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double mean = 4.0 / 7.0 * (x[i] - static_cast<double>(workers[0]->values()[i])) +
+                          3.0 / 7.0 * (x[i] - static_cast<double>(workers[1]->values()[i]));
+      v[i] = 0.9 * v[i] + mean;
+      x[i] -= 0.7 * (mean + 0.9 * v[i]);
+    }
+    // 1e-6: the outer step is rounded to f32.
+    EXPECT_LT(distance(run.values(), Values(x.begin(), x.end())), 1e-6) << "round " << round;
+  }
+  EXPECT_GT(distance(run.values(), first), 0.01);
+}
+
+TEST(LocalSgd, WithOneStepPerRoundIsSynchronousTraining) {
+  for (const char* optimizer : {"sgd", "momentum"}) {
+    Training setup{.replicas = 2, .local = {.sync_every = 1}, .optimizer = optimizer};
+    LocalRun local(setup);
+    setup.strategy = "mirrored";
+    LocalRun synchronous(setup);
+    const Values before = local.values();
+    local.step();
+    synchronous.step();
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const float larger = std::max(std::abs(before[i]), std::abs(synchronous.values()[i]));
+      const float ulp = std::nextafter(larger, std::numeric_limits<float>::infinity()) - larger;
+      ASSERT_NEAR(local.values()[i], synchronous.values()[i], 4 * ulp) << optimizer << " " << i;
+    }
+    for (int step = 2; step <= 10; ++step) {
+      local.step();
+      synchronous.step();
+    }
+    EXPECT_LT(distance(local.values(), synchronous.values()), 1e-5) << optimizer;
+  }
+}
+
+TEST(LocalSgd, GivesTheBitsOfTheAverageWheneverTheNumbersAreThoseOfTheAverage) {
+  Training setup{.replicas = 2};
+  const Values average = LocalRun(setup).train(7).values();
+  for (const char* outer : {"slowmo", "diloco"}) {
+    setup.local = {.sync_every = 3, .outer = outer};
+    EXPECT_NE(LocalRun(setup).train(7).values(), average) << outer;
+    setup.local.outer_learning_rate = 1.0;
+    setup.local.outer_momentum = 0.0;
+    EXPECT_EQ(LocalRun(setup).train(7).values(), average) << outer;
+  }
+}
+
+TEST(LocalSgd, MovesNothingWithoutALearningRate) {
+  for (const OuterRuleRow& row : outer_rules()) {
+    LocalRun run({.replicas = 3,
+                  .local = {.sync_every = 2, .outer = std::string(row.name)},
+                  .optimizer = "momentum",
+                  .learning_rate = 0.0F});
+    const Values before = run.values();
+    EXPECT_EQ(run.train(5).values(), before) << row.name;
+  }
+}
+
+TEST(LocalSgd, HoldsOneModelAfterEveryRoundOnEveryReplica) {
+  for (const OuterRuleRow& row : outer_rules()) {
+    // The third replica has the share of 4 + 4 + 2 samples.
+    LocalRun run({.replicas = 3,
+                  .local = {.sync_every = 2, .outer = std::string(row.name)},
+                  .optimizer = "adam",
+                  .learning_rate = 0.01F,
+                  .global_batch = 10,
+                  .has_batch_norm = true});
+    for (int round = 0; round < 3; ++round) {
+      run.step();
+      EXPECT_FALSE(run.all_hold_equal_values());
+      run.step();
+      EXPECT_TRUE(run.all_hold_equal_values());
+      for (const Replica& replica : run.strategy().replicas()) {
+        EXPECT_EQ(copy_of(replica.state->values),
+                  copy_of(run.strategy().replicas().front().state->values));
+      }
+    }
+    EXPECT_NO_THROW(synchronous_job(run.strategy()).agree());
+    const Snapshot snapshot = run.strategy().snapshot();
+    EXPECT_EQ(copy_of(snapshot.values), run.values());
+    EXPECT_EQ(snapshot.slots.size(), row.defaults.momentum > 0.0 ? 1U : 0U) << row.name;
+  }
+}
+
+TEST(LocalSgd, WaitsForNoReplicaBeforeTheEndOfTheRound) {
+  LocalRun run({.replicas = 2, .local = {.sync_every = 4}});
+  Batch half = run.input().next().rows(0, 6);
+  half.loss_divisor = 6;
+  Replica& first = run.strategy().replicas()[0];
+  // The second replica has not begun its first step.
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    EXPECT_EQ(replica_step(first, half, {.learning_rate = 0.1F, .step = step}).round_steps, 0);
+  }
+  StepReport last;
+  std::jthread waiting(
+      [&] { last = replica_step(first, half, {.learning_rate = 0.1F, .step = 4}); });
+  for (std::int64_t step = 1; step <= 4; ++step) {
+    replica_step(run.strategy().replicas()[1], half, {.learning_rate = 0.1F, .step = step});
+  }
+  waiting.join();
+  EXPECT_EQ(last.round_steps, 4);
+  EXPECT_EQ(last.scores.num_samples, 48);
+}
+
+TEST(LocalSgd, KeepsTheOuterModelWhenAWorkerDiverges) {
+  LocalRun run({.replicas = 2, .local = {.sync_every = 2, .outer = "diloco"}});
+  run.step();
+  run.step();
+  const Values before = run.values();
+  run.step();
+  run.set_learning_rate(std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(std::isfinite(run.step().scores.loss));
+  EXPECT_EQ(run.values(0), before);
+  EXPECT_EQ(run.values(1), before);
+}
+
+TEST(LocalSgd, StartsARoundFromTheValuesOfASnapshot) {
+  LocalRun run({.replicas = 2});
+  run.train(3);
+  LocalRun other({.replicas = 2});
+  other.strategy().restore(run.strategy().snapshot());
+  const Values restored = other.values();
+  EXPECT_EQ(restored, run.values());
+  other.set_learning_rate(0.0F);
+  EXPECT_EQ(other.train(3).values(), restored);
+}
+
+// Returns the blocks of a snapshot, copied.
+std::vector<Values> blocks_of(const Snapshot& snapshot) {
+  std::vector<Values> blocks = {copy_of(snapshot.values), copy_of(snapshot.state)};
+  for (const Snapshot::Slot& slot : snapshot.slots) blocks.push_back(copy_of(slot.values));
+  return blocks;
+}
+
+TEST(LocalSgd, ContinuesFromASnapshotWithTheSlotsOfEveryWorker) {
+  for (const OuterRuleRow& row : outer_rules()) {
+    const Training training{.replicas = 2,
+                            .local = {.sync_every = 2, .outer = std::string(row.name)},
+                            .optimizer = "momentum",
+                            .has_batch_norm = true};
+    LocalRun whole(training);
+    whole.train(4);
+    const Snapshot saved = whole.strategy().snapshot_to_save();
+    std::vector<std::string> names;
+    for (const Snapshot::Slot& slot : saved.slots) names.push_back(slot.name);
+    EXPECT_EQ(names, whole.strategy().slots_to_save());
+    EXPECT_EQ(names[0], "momentum@0");
+    EXPECT_EQ(names[1], "momentum@1");
+    EXPECT_NE(copy_of(saved.slots[0].values), copy_of(saved.slots[1].values));
+
+    LocalRun resumed(training);
+    resumed.step();  // leaves other values and slots
+    resumed.step();
+    resumed.strategy().restore(saved);
+    EXPECT_EQ(blocks_of(resumed.strategy().snapshot_to_save()), blocks_of(saved)) << row.name;
+    // Another rate, so that the outer momentum of slowmo is scaled.
+    for (LocalRun* run : {&whole, &resumed}) run->set_learning_rate(0.01F);
+    std::vector<Values> after;
+    for (LocalRun* run : {&whole, &resumed}) {
+      const Batch half = test_batch();
+      for (std::int64_t step = 5; step <= 8; ++step) {
+        run->strategy().for_each_replica([&](Replica& replica) {
+          replica_step(replica, half, {.learning_rate = 0.01F, .step = step});
+        });
+      }
+      after.push_back(run->values());
+    }
+    EXPECT_EQ(after[0], after[1]) << row.name;
+  }
+}
+
+TEST(LocalSgd, EndsAtOnceWithinARoundWhenTheJobIsAborted) {
+  LocalRun run({.replicas = 2, .local = {.sync_every = 1000}});
+  run.step();
+  run.strategy().abort("task 1 has died");
+  EXPECT_EQ(message_of<PeerError>([&] { run.step(); }), "task 1 has died");
+}
+
+std::string refusal_of(const Training& setup, const StrategyOptions& more = {}) {
+  StrategyOptions options = options_of(setup);
+  options.optimizer.average_decay = more.optimizer.average_decay;
+  options.batch_norm = more.batch_norm;
+  options.collective = more.collective;
+  options.devices = more.devices;
+  const Graph graph = network_of(setup);
+  return message_of<UsageError>([&] { (void)make_strategy(options, graph); });
+}
+
+TEST(LocalSgd, RefusesWhatWouldNotBeTheMethod) {
+  EXPECT_TRUE(contains(refusal_of({.local = {}}), "requires --sync-every N"));
+  EXPECT_TRUE(contains(refusal_of({.local = {.sync_every = 2, .outer = "sum"}}), "--outer sum"));
+  EXPECT_TRUE(contains(refusal_of({.local = {.sync_every = 2, .outer_nesterov = true}}),
+                       "--outer-nesterov requires an outer momentum above 0"));
+  EXPECT_TRUE(contains(refusal_of({.local = {.sync_every = 2, .outer_scale_by_rate = true}}),
+                       "--outer-scale-by-rate requires an outer momentum above 0"));
+  StrategyOptions more;
+  more.optimizer.average_decay = 0.9;
+  EXPECT_TRUE(contains(refusal_of({}, more), "--ema 0.9"));
+  EXPECT_TRUE(
+      contains(refusal_of({}, {.batch_norm = BatchNormStatistics::kSync}), "--batch-norm sync"));
+  EXPECT_TRUE(contains(refusal_of({}, {.devices = {{DeviceKind::kCuda, 0}}}), "--devices cuda:0"));
+  EXPECT_TRUE(contains(refusal_of({}, {.collective = "nccl"}), "takes auto, local, ring, mpi"));
+}
+
+}  // namespace
+}  // namespace syncopate

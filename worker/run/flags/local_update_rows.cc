@@ -1,0 +1,105 @@
+// The flags of train about rounds of local updates and the outer step.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "worker/run/flags/train_flag.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kMostInRound = 1'000'000'000;
+constexpr InComparison kNotYet = {
+    .use = InComparison::kSetByCompare,
+    .advice = "compare does not train with local updates yet; leave it out",
+    .plan_advice = "plan does not predict local updates yet; leave it out"};
+
+bool has_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
+constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd"};
+
+std::string outer_help() {
+  std::string help =
+      "change of the outer model at the end of a round, from the mean displacement, which is the "
+      "way from the workers' values back to the start of the round (";
+  for (const OuterRuleRow& row : outer_rules()) {
+    if (&row != outer_rules().data()) help += "; ";
+    help += std::string(row.name) + ": " + std::string(row.help);
+  }
+  return help + ")";
+}
+
+// Returns the default of a constant for each outer step, such as "0 with average, 0.5 with slowmo".
+std::string defaults_of(double OuterRuleOptions::*constant) {
+  std::vector<std::string> texts;
+  for (const OuterRuleRow& row : outer_rules()) {
+    texts.push_back(fmt::format("{:g} with {}", row.defaults.*constant, row.name));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string names_with(bool OuterRuleOptions::*trait) {
+  Names names;
+  for (const OuterRuleRow& row : outer_rules()) {
+    if (row.defaults.*trait) names.push_back(row.name);
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+}  // namespace
+
+std::vector<TrainFlag> local_update_flags() {
+  return {
+      {.name = "--sync-every",
+       .help = "number of steps that each worker trains with its own values between two exchanges; "
+               "these steps are a round. At the end of a round, workers exchange as many bytes as "
+               "in a step of multi-worker-mirrored",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.sync_every; },
+       .rules = {.default_text = "none: local-sgd requires the flag",
+                 .least = 1,
+                 .most = kMostInRound,
+                 .example = "8"},
+       .is_unset_at_zero = true,
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--outer",
+       .help = outer_help(),
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer; },
+       .rules = {.choices = names_of(outer_rules())},
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--outer-learning-rate",
+       .help = "factor of the outer step",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_learning_rate; },
+       .rules = {.default_text = defaults_of(&OuterRuleOptions::learning_rate),
+                 .above = 0.0,
+                 .example = "0.7"},
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--outer-momentum",
+       .help = "momentum of the outer step",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_momentum; },
+       .rules = {.default_text = defaults_of(&OuterRuleOptions::momentum), .least = 0.0},
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--outer-nesterov",
+       .help = "use Nesterov's momentum in the outer step; always on with " +
+               names_with(&OuterRuleOptions::nesterov),
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_nesterov; },
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--outer-scale-by-rate",
+       .help =
+           "scale the outer momentum by the change of the inner learning rate; always on with " +
+           names_with(&OuterRuleOptions::scale_by_rate),
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_scale_by_rate; },
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+  };
+}
+
+}  // namespace syncopate
