@@ -57,6 +57,14 @@ struct ParameterServerOptions {
   std::function<bool()> asked_to_stop;
 };
 
+// What happens to the slots of the workers' inner optimizers at the end of a round: each worker
+// keeps its own, they become zeros, or all workers get their mean, weighted by samples.
+enum class InnerState : std::uint8_t { kKeep, kReset, kAverage };
+constexpr auto named_values(InnerState /*type*/) {
+  return std::array{Named{"keep", InnerState::kKeep}, Named{"reset", InnerState::kReset},
+                    Named{"average", InnerState::kAverage}};
+}
+
 // Options of --strategy local-sgd.
 struct LocalUpdateOptions {
   std::int64_t sync_every = 0;    // number of steps in a round; 0: not given
@@ -66,6 +74,7 @@ struct LocalUpdateOptions {
   std::optional<double> outer_momentum;
   bool outer_nesterov = false;
   bool outer_scale_by_rate = false;
+  InnerState inner_state = InnerState::kKeep;
 };
 
 // Returns the constants of the outer step. Throws UsageError for an unknown name.

@@ -45,6 +45,12 @@ class LocalSgd final : public SynchronousStrategy {
   }
 
  private:
+  // Returns how many sets of inner slots a checkpoint has: one for each worker, one if all workers
+  // have equal slots at the end of a round, or none if the slots are zeros then.
+  int inner_sets() const {
+    if (options().local.inner_state == InnerState::kReset) return 0;
+    return options().local.inner_state == InnerState::kAverage ? 1 : replicas_in_sync();
+  }
   // Returns the names of the inner slots of all workers, worker by worker.
   std::vector<std::string> inner_names() const;
   // Broadcasts the inner slots of all workers, one after the other. Worker r's slots are sent by
@@ -60,10 +66,10 @@ class LocalSgd final : public SynchronousStrategy {
 
 std::vector<std::string> LocalSgd::inner_names() const {
   std::vector<std::string> names;
-  const auto workers = static_cast<std::size_t>(replicas_in_sync());
-  for (std::size_t worker = 0; worker < workers; ++worker) {
+  const auto sets = static_cast<std::size_t>(inner_sets());
+  for (std::size_t worker = 0; worker < sets; ++worker) {
     for (const Snapshot::Slot& slot : variables_.front()->inner_slots()) {
-      names.push_back(workers == 1 ? slot.name : worker_slot(slot.name, worker));
+      names.push_back(sets == 1 ? slot.name : worker_slot(slot.name, worker));
     }
   }
   return names;
@@ -83,9 +89,9 @@ void LocalSgd::move_inner_slots(bool to_chief, const std::vector<Tensor>& all) {
     const bool has_all = is_chief() && replica.index == 0;
     Tensor unread;
     std::size_t next = 0;
-    for (int worker = 0; worker < collective.size(); ++worker) {
+    for (int worker = 0; worker < inner_sets(); ++worker) {
       for (const Snapshot::Slot& slot : own) {
-        const bool is_own = worker == collective.rank();
+        const bool is_own = worker == collective.rank() || inner_sets() == 1;
         const std::span<float> mine = slot.values.f32();
         const std::span<float> kept = has_all ? all[next++].f32() : std::span<float>();
         if (has_all && is_own) {

@@ -44,6 +44,7 @@ LocalVariables::LocalVariables(Replica& replica, const StrategyOptions& options,
     : replica_(replica),
       update_(replica, options),
       sync_every_(options.local.sync_every),
+      inner_state_(options.local.inner_state),
       outer_options_(outer_options(options.local)),
       outer_(make_outer_rule(outer_options_), replica.arena->layout().total()),
       needs_displacements_(needs_displacements(outer_options_, replica.collective->size())),
@@ -57,7 +58,11 @@ LocalVariables::LocalVariables(Replica& replica, const StrategyOptions& options,
 void LocalVariables::pull(const UpdateStep& update) {
   aborted_.throw_if_set();
   now_ = update;
-  update_.begin(update);
+  UpdateStep inner = update;
+  // Fresh slots need a fresh count: with zeros, Adam's bias correction of a late step would be too
+  // weak.
+  if (inner_state_ == InnerState::kReset) inner.step = round_.steps + 1;
+  update_.begin(inner);
   if (round_.steps > 0 || !needs_displacements_) return;
   std::ranges::copy(replica_.arena->values().f32(), start_.f32().begin());
 }
@@ -90,16 +95,23 @@ StepReport LocalVariables::end_round() {
   ++rounds_;
   const std::vector<RoundReport> all = gather(own);
   StepReport total = sum_of(all);
-  if (!needs_displacements_) return total;
+  const float weight = weight_of(all, static_cast<std::size_t>(replica_.collective->rank()));
+  if (!needs_displacements_) {
+    end_inner_state(weight);
+    return total;
+  }
   const Tensor& values = replica_.arena->values();
   if (std::isfinite(total.scores.loss)) {
-    sum_displacements(weight_of(all, static_cast<std::size_t>(replica_.collective->rank())));
+    sum_displacements(weight);
     if (!all_finite(replica_.arena->gradients())) {
       total.scores.loss = std::numeric_limits<double>::quiet_NaN();
     }
   }
   std::ranges::copy(start_.f32(), values.f32().begin());
-  if (std::isfinite(total.scores.loss)) make_outer_step();
+  if (std::isfinite(total.scores.loss)) {
+    make_outer_step();
+    end_inner_state(weight);
+  }
   replica_.arena->bump_all_versions();
   return total;
 }
@@ -144,6 +156,16 @@ void LocalVariables::make_outer_step() {
   hash_ = hash();
   // The hash of a round is compared at the end of the next one, and this is the last.
   if (now_.is_last) (void)gather({.hash = hash_});
+}
+
+void LocalVariables::end_inner_state(float weight) {
+  for (const Snapshot::Slot& slot : inner_slots()) {
+    if (inner_state_ == InnerState::kReset) std::ranges::fill(slot.values.f32(), 0.0F);
+    if (inner_state_ != InnerState::kAverage || replica_.collective->size() == 1) continue;
+    for (float& value : slot.values.f32()) value *= weight;
+    const Span span(replica_.trace, TraceKind::kCommunication);
+    replica_.collective->wait(replica_.collective->all_reduce(slot.values, 0));
+  }
 }
 
 std::uint64_t LocalVariables::hash() const {

@@ -52,11 +52,14 @@ class LocalVariables final : public VariableStore {
   // Sums the displacements of all replicas in the arena's gradients.
   void sum_displacements(float weight);
   void make_outer_step();
+  // Resets or averages the slots of the inner optimizer. `weight`: of this replica.
+  void end_inner_state(float weight);
   std::uint64_t hash() const;
 
   Replica& replica_;
   ReplicaUpdate update_;  // of the inner optimizer
   const std::int64_t sync_every_;
+  const InnerState inner_state_;
   const OuterRuleOptions outer_options_;
   OptimizerSlots outer_;
   const bool needs_displacements_;

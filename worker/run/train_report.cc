@@ -129,10 +129,11 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
     const OuterRuleOptions outer = outer_options(local);
     display.note(fmt::format(
         "{}: an exchange after every {} step{}; outer step {}: learning rate {:g}, {}momentum {:g}"
-        "{}; each worker keeps its optimizer state",
+        "{}; optimizer state of the workers: {}",
         name, local.sync_every, local.sync_every == 1 ? "" : "s", local.outer, outer.learning_rate,
         outer.nesterov ? "Nesterov " : "", outer.momentum,
-        outer.scale_by_rate ? ", scaled by the learning rate" : ""));
+        outer.scale_by_rate ? ", scaled by the learning rate" : "",
+        syncopate::name(local.inner_state)));
   }
   if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {

@@ -139,6 +139,7 @@ const std::map<std::string, std::string> kOwnUses = {
     {"--outer-learning-rate", "--outer-learning-rate 0.5"},
     {"--outer-momentum", "--outer-momentum 0.5"},
     {"--outer-nesterov", "--outer-momentum 0.5 --outer-nesterov"},
+    {"--inner-state", "--inner-state average"},
     {"--outer-scale-by-rate", "--outer-momentum 0.5 --outer-scale-by-rate"}};
 
 // Values that synchronous training takes and local updates refuse.

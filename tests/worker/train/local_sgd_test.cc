@@ -377,6 +377,65 @@ TEST(LocalSgd, ContinuesFromASnapshotWithTheSlotsOfEveryWorker) {
   }
 }
 
+Values slot_of(LocalRun& run, std::size_t slot) {
+  return copy_of(run.strategy().snapshot_to_save().slots[slot].values);
+}
+
+TEST(LocalSgd, AveragesTheStateOfOptimizersBySamples) {
+  // Shares of 6 and 5 samples.
+  Training training{.replicas = 2, .optimizer = "adam", .learning_rate = 0.01F, .global_batch = 11};
+  LocalRun kept(training);
+  kept.train(3);
+  training.local.inner_state = InnerState::kAverage;
+  LocalRun averaged(training);
+  averaged.train(3);
+  EXPECT_EQ(averaged.strategy().slots_to_save(),
+            (std::vector<std::string>{"exp_avg", "exp_avg_sq"}))
+      << "all workers have one state";
+  EXPECT_EQ(averaged.values(), kept.values()) << "states matter in the next round";
+  for (const std::size_t slot : {0, 1}) {
+    const Values first = slot_of(kept, slot);
+    const Values second = slot_of(kept, 2 + slot);
+    Values mean(first.size());
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] = (6 * first[i] + 5 * second[i]) / 11;
+    EXPECT_LT(distance(slot_of(averaged, slot), mean), 1e-6);
+  }
+  LocalRun resumed(training);
+  resumed.strategy().restore(averaged.strategy().snapshot_to_save());
+  EXPECT_EQ(slot_of(resumed, 1), slot_of(averaged, 1));
+  for (LocalRun* const run : {&averaged, &resumed}) {
+    const Batch batch = test_batch();
+    for (int step = 4; step <= 6; ++step) {
+      run->strategy().for_each_replica([&](Replica& replica) {
+        replica_step(replica, batch, {.learning_rate = 0.01F, .step = step});
+      });
+    }
+  }
+  EXPECT_EQ(resumed.values(), averaged.values());
+}
+
+TEST(LocalSgd, BeginsARoundWithAFreshOptimizerAndAFreshCount) {
+  const Training training{.replicas = 2,
+                          .local = {.sync_every = 3, .inner_state = InnerState::kReset},
+                          .optimizer = "adam",
+                          .learning_rate = 0.01F};
+  LocalRun run(training);
+  run.train(3);
+  EXPECT_TRUE(run.strategy().slots_to_save().empty());
+  LocalRun fresh(training);
+  fresh.strategy().restore(run.strategy().snapshot_to_save());
+  const Batch batch = test_batch();
+  // The number of the step differs, and the update does not.
+  for (const auto& [of, first] : {std::pair{&run, 4}, {&fresh, 1}}) {
+    for (int step = first; step < first + 3; ++step) {
+      of->strategy().for_each_replica([&](Replica& replica) {
+        replica_step(replica, batch, {.learning_rate = 0.01F, .step = step});
+      });
+    }
+  }
+  EXPECT_EQ(run.values(), fresh.values());
+}
+
 TEST(LocalSgd, EndsAtOnceWithinARoundWhenTheJobIsAborted) {
   LocalRun run({.replicas = 2, .local = {.sync_every = 1000}});
   run.step();

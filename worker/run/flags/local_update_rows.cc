@@ -99,6 +99,16 @@ std::vector<TrainFlag> local_update_flags() {
        .needs = {kRounds},
        .decides_updates = true,
        .in_comparison = kNotYet},
+      {.name = "--inner-state",
+       .help = "optimizer state of the workers at the end of a round (keep: each worker keeps its "
+               "own; reset: it starts again at zero; average: all workers get the mean, which "
+               "multiplies the bytes of an exchange by 1 + the number of state tensors)",
+       .field = [](TrainOptions& o) -> FlagTarget {
+         return enum_target(o.strategy.local.inner_state);
+       },
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
   };
 }
 
