@@ -259,8 +259,8 @@ TEST(Outcome, SaysThatRatesAreTuned) {
   comparison.variants[1].learning_rate = 0.02;
   const Outcome outcome = outcome_of("", std::move(comparison));
   EXPECT_TRUE(contains_words(verdict_sentence(outcome), "At tuned rates, use async: it is"));
-  EXPECT_TRUE(contains_words(setting_sentence(outcome),
-                             "tuned: rates 0.02 (async) and 0.1 (all-reduce)"));
+  EXPECT_TRUE(
+      contains_words(setting_sentence(outcome), "tuned: rates 0.02 (async) and 0.1 (all-reduce)"));
 }
 
 TEST(Outcome, SaysThatRatesAreUntunedIfItMakesAClaim) {
