@@ -50,8 +50,7 @@ class Report:
     def comparison(self) -> dict[str, Any]:
         """All results: comparison.json, or map.json if there are several clusters."""
         name = "map.json" if self.clusters else "comparison.json"
-        content: dict[str, Any] = json.loads((self.path / name).read_text())
-        return content
+        return dict(json.loads((self.path / name).read_text()))
 
     @property
     def verdict(self) -> str:
@@ -65,9 +64,8 @@ class Report:
         seconds_to_target is training time in seconds; accuracy is from 0 to 1.
         """
         pandas = needs("pandas")
-        if self.clusters:
-            return pandas.read_csv(self.path / "map.csv")
-        return pandas.DataFrame(self.comparison["rows"])
+        file = self.path / "map.csv"
+        return pandas.read_csv(file) if self.clusters else pandas.DataFrame(self.comparison["rows"])
 
     @property
     def curves(self) -> Any:
@@ -144,19 +142,22 @@ def compare(
     model, data, test, label, targets, loss, input_shape, progress: as for train().
     workers: number of workers of each variant; None with preset=NAME.
     strategies: list of variants, such as ["mirrored", "parameter-server:async"]; a dict gives
-        variants flags of their own: {"mirrored": {"learning_rate": 0.1}, "parameter-server:async": {}}.
-    clusters: list of simulated clusters, such as ["equal", "slow-worker"].
+        variants flags of their own: {"mirrored": {"learning_rate": 0.1}, "pipeline": {}}.
+        None: one-device, multi-worker-mirrored, and parameter-server with :sync+backup:1 (without
+        the slowest gradient), :ssp:3 (bounded staleness) and :async.
+    clusters: list of simulated clusters: "equal", "jitter", "slow-worker", "slow-link", or your own,
+        such as "mine{slow-worker=4x,link-rate=1gbit}". None: one cluster, described by flags.
     tune: search the learning rate of each variant first; "momentum,batch-size" searches more.
     seeds: number of runs of each variant. A claim needs five or more.
     clock: "virtual" simulates the time of any number of workers in one process, and gives the same
         result again; "real" starts processes and measures their time.
-    report: folder to keep. The same call with this folder makes only the missing runs. None: a
-        folder that is removed with the report.
+    report: folder to keep; the same call makes only its missing runs. None: a temporary folder.
     flags: the flags of `syncopate-bench compare`, such as slow_worker="4x", epochs=5,
-        link_rate="1gbit", target_accuracy=0.9, and those of `syncopate train`, such as
-        optimizer="sgd", learning_rate=0.1. pysyncopate.flags("compare") prints them.
+        service_time="constant:20" (milliseconds of a step; without it, 1), link_rate="1gbit",
+        target_accuracy=0.9; and those of train(). pysyncopate.flags("compare") prints them.
 
-    Raises UsageError if an argument is wrong, and SyncopateError if the comparison fails.
+    Returns a Report, which a notebook shows: verdict (a sentence), table and curves (DataFrames;
+    seconds, accuracy from 0 to 1), plot(), save("figure.svg"), path. Raises the errors of train().
     """
     folder = Folder()
     path = folder.path / "report" if report is None else Path(report).absolute()

@@ -28,10 +28,8 @@ def _batch_norm(layer: Any) -> Callable[..., Any]:
         maps = x if len(x.shape) == 4 else tf.reshape(x, [-1, 1, 1, channels])
         gamma = layer.gamma if layer.scale else tf.ones([channels])
         beta = layer.beta if layer.center else tf.zeros([channels])
-        statistics = (layer.moving_mean, layer.moving_variance)
-        y = tf.compat.v1.nn.fused_batch_norm(maps, gamma, beta, *statistics, epsilon=layer.epsilon, is_training=False)[
-            0
-        ]
+        values = (gamma, beta, layer.moving_mean, layer.moving_variance)
+        y, *_ = tf.compat.v1.nn.fused_batch_norm(maps, *values, epsilon=layer.epsilon, is_training=False)
         return y if len(x.shape) == 4 else tf.reshape(y, [-1, channels])
 
     return call
@@ -120,9 +118,7 @@ def load_weights(model: Any, weights: dict[str, Array], convert: Callable[[Any],
     shapes = [[value.shape for value in side.values()] for side in (marked, weights)]
     places = np.concatenate([value.view("uint32").ravel() for value in marked.values()]).astype("int64") - _FIRST_MARK
     if shapes[0] != shapes[1] or not np.array_equal(np.sort(places), np.arange(sum(sizes))):
-        raise SyncopateError(
-            "the weights of the program and of this Keras model do not correspond; give the same model"
-        )
+        raise SyncopateError("the weights of the program and this Keras model do not correspond; give the same model")
     flat = np.empty(sum(sizes), "float32")
     flat[places] = np.concatenate([value.ravel() for value in weights.values()])
     model.set_weights(split(flat))

@@ -112,6 +112,11 @@ def read_weights(path: Path) -> dict[str, Array]:
     }
 
 
+def as_tensors(weights: dict[str, Array]) -> dict[str, Any]:
+    torch = needs("torch")
+    return {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
+
+
 def load_weights(model: Any, weights: dict[str, Array], folder: Folder) -> None:
     """Puts the weights of a program into a torch module or a Keras model. Every tensor must have its place."""
     if is_keras(model):
@@ -122,6 +127,4 @@ def load_weights(model: Any, weights: dict[str, Array], folder: Folder) -> None:
             return read_weights(into / "net.safetensors")
 
         return keras_models.load_weights(model, weights, convert)
-    torch = needs("torch")
-    tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
-    model.load_state_dict(tensors, strict=True)
+    model.load_state_dict(as_tensors(weights), strict=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pysyncopate.arrays import Array, NpyFile, example_of, has_type, inputs, is_tensor, write_data
 from pysyncopate.folders import Folder
-from pysyncopate.networks import is_torch, load_weights, read_weights, write_network
+from pysyncopate.networks import as_tensors, is_torch, load_weights, read_weights, write_network
 from pysyncopate.programs import as_flags, flags_of, needs, reports_errors, run, split_flags
 from pysyncopate.progress import Progress
 
@@ -73,8 +73,7 @@ class Result:
 
     def state_dict(self) -> dict[str, Any]:
         """The weights and running statistics as torch tensors, for Module.load_state_dict()."""
-        torch = needs("torch")
-        return {name: torch.from_numpy(value.copy()) for name, value in self.weights().items()}
+        return as_tensors(self.weights())
 
     def load_into(self, model: Any) -> Any:
         """Puts the weights into a torch module or a Keras model of the same network, and returns it.
@@ -94,10 +93,8 @@ class Result:
         if has_type(x, "pandas", "DataFrame"):
             files = [self._folder.path / "predict.csv"]
             x.to_csv(files[0], index=False)
-        elif isinstance(x, (str, Path)):
-            files = [Path(x)]
-        elif isinstance(x, (list, tuple)) and x and isinstance(x[0], (str, Path)):
-            files = [Path(item) for item in x]
+        elif isinstance(x, (str, Path)) or (isinstance(x, (list, tuple)) and x and isinstance(x[0], (str, Path))):
+            files = [Path(item) for item in ([x] if isinstance(x, (str, Path)) else x)]
         else:
             files = [self._folder.path / "predict.npy"]
             file = NpyFile(files[0])
@@ -131,24 +128,29 @@ def train(
     """Trains a network under a strategy, and returns the result.
 
     model: a torch module, a Keras model, an ONNX file, a network file, or a name, such as "mlp".
-        Training begins with the weights of a module or a model; init_from=None takes random ones.
+        Training begins with the weights of a module or a model (init_from=None: with random ones),
+        and does not change it.
     data: (samples, targets) as arrays or tensors, a TensorDataset, a DataLoader, a batched
         tf.data.Dataset, a DataFrame, a folder, or a name, such as "images:DIR". Samples have the
-        layout of the network: [N, C, H, W] for torch modules and tensors, otherwise [N, H, W, C].
-        u8 and u16 values are scaled to [0, 1] and normalised; f32 values are taken as they are.
+        layout of the network: [N, features], [N, C, H, W] for torch modules and tensors, otherwise
+        [N, H, W, C]. u8 and u16 values are scaled to [0, 1] and normalised; f32 values are taken as
+        they are. Targets are classes, integers from 0, [N]; or f32 numbers to predict, [N] or [N, K].
     test: test data of the same kind. None: a fifth of the samples is held out.
-    strategy: "one-device", "mirrored", "multi-worker-mirrored", "central-storage", "pipeline" or
-        "parameter-server".
-    workers, servers: number of processes. One worker without servers is one process.
+    strategy: "one-device", "mirrored", "multi-worker-mirrored", "local-sgd", "central-storage",
+        "pipeline" or "parameter-server".
+    workers, servers: number of processes on this machine. One worker without servers is one process.
     label, targets: column of a DataFrame with the classes, or columns with numbers to predict.
-    loss: "mean-squared-error" for targets that are numbers, or "binary-cross-entropy".
+    loss: "mean-squared-error" or "binary-cross-entropy", if targets are numbers. None: the loss of
+        the network file; for modules and models, softmax cross-entropy.
     input_shape: shape of a sample without N. Required for a torch module if data is a name.
     progress: show a progress bar.
-    flags: the flags of `syncopate train` and `syncopate launch`, such as epochs=5,
-        learning_rate=0.1, batch_size=256, devices="cuda", checkpoint_dir="runs/a", seed=2.
-        pysyncopate.flags() prints all.
+    flags: the flags of `syncopate train` and `launch`, such as epochs=5, learning_rate=0.1, seed=2,
+        batch_size=256 (of all replicas together), devices="cuda", checkpoint_dir="runs/a".
+        pysyncopate.flags() prints all, with defaults.
 
-    Raises UsageError if an argument is wrong, and SyncopateError if training fails.
+    Returns a Result: accuracy (0 to 1), loss, history (a DataFrame), state_dict(), load_into(model),
+    predict(samples), resume(epochs=10). Raises UsageError (a ValueError) for a wrong argument, and
+    SyncopateError (a RuntimeError) for any other failure, such as a missing package.
     """
     folder = Folder()
     network, weights, name, channels_first = prepare(
@@ -168,10 +170,8 @@ def prepare(
     """Writes network and data. Returns --model, --init-from and --data, and whether channels are first."""
     samples = data[0] if isinstance(data, (tuple, list)) and data else data
     channels_first = is_torch(model) or is_tensor(samples) or has_type(data, "torch", "TensorDataset", "DataLoader")
-    example: Array | None
-    if input_shape is not None:
-        example = np.zeros((2, *input_shape), "float32")
-    else:
+    example = None if input_shape is None else np.zeros((2, *input_shape), "float32")
+    if example is None:
         example = example_of(data, len(targets) if isinstance(targets, (list, tuple)) else 1)
     network, weights = write_network(model, folder, into / "network", example, loss)
     name = write_data(data, test, into / "data", channels_first, label, targets)
