@@ -180,6 +180,32 @@ TEST_F(TrainingInRounds, StopsAfterTheRoundInWhichItWasAsked) {
   EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 6));
 }
 
+TEST_F(TrainingInRounds, MakesAnEvaluationThatAStopCutShortWhenItIsResumed) {
+  const TemporaryFolder folder;
+  run_.options.checkpoint_dir = folder.path();
+  run_.options.rules.keeps_best = true;
+  script_.steps_per_round = 1;
+  const TrainLoopOptions by_epochs = run_.options;
+  TrainLoopOptions by_steps = run_.options;
+  by_steps.eval_every_steps = 5;
+  for (const TrainLoopOptions& options : {by_epochs, by_steps}) {
+    run_.options = options;
+    run_.metrics.evaluations.clear();
+    RoundStrategy strategy(options_of(1), run_.graph, script_);
+    int polls = 0;
+    run_.stop = [&]() -> std::optional<std::string_view> {
+      return ++polls == 6 ? std::optional<std::string_view>("SIGTERM") : std::nullopt;
+    };
+    const TrainOutcome stopped = run_.train_synchronously(strategy, run_.start);
+    EXPECT_EQ(stopped.stopped_by, "SIGTERM");
+    EXPECT_EQ(stopped.progress.at.step, 5);
+    EXPECT_EQ(evaluations(), Steps{});
+    const TrainOutcome resumed = run_.train_synchronously(strategy, stopped.progress);
+    EXPECT_EQ(evaluations(), (Steps{5, 10}));
+    EXPECT_EQ(resumed.progress.at.step, 10);
+  }
+}
+
 TEST_F(TrainingInRounds, OverrunsItsTimeByLessThanARound) {
   run_.options.max_seconds = 1e-9;
   const TrainOutcome outcome = train();
