@@ -265,14 +265,14 @@ class FiveSamples final : public BatchSource {
   FiveSamples(const DataSplits& data, InputShard shard) {
     const auto source =
         make_batch_source(*data.train, {.batch_size = 5, .seed = 1, .shard = shard});
-    batch_ = source->next();
+    batch = source->next();
   }
-  const Batch& next() override { return batch_; }
+  const Batch& next() override { return batch; }
   ps::DataPosition position() const override { return {}; }
   std::int64_t batches_per_epoch() const override { return 1; }
   InputCounters counters() const override { return {}; }
 
-  Batch batch_;
+  Batch batch;
 };
 
 class ALocalStep : public TrainingInRounds {
@@ -286,7 +286,7 @@ class ALocalStep : public TrainingInRounds {
   // Returns the values after a step of one device on `batch` alone.
   std::vector<float> step_alone(FiveSamples batch) const {
     const auto alone = run_.make_one_device();
-    batch.batch_.loss_divisor = batch.batch_.num_samples;
+    batch.batch.loss_divisor = batch.batch.num_samples;
     (void)train_step(*alone, batch, kStep);
     return values_of(*alone);
   }
@@ -310,8 +310,8 @@ TEST_F(ALocalStep, DividesTheLossByTheReplicasOwnSamples) {
 
 TEST_F(ALocalStep, OfATaskWithOneReplicaHasADivisorOfItsOwn) {
   const FiveSamples share(run_.data, {.first = 0, .count = 1, .total = 2});
-  ASSERT_EQ(share.batch_.num_samples, 3);
-  ASSERT_EQ(share.batch_.loss_divisor, 5);
+  ASSERT_EQ(share.batch.num_samples, 3);
+  ASSERT_EQ(share.batch.loss_divisor, 5);
   RoundStrategy strategy(options_of(1), run_.graph, script_);
   FiveSamples input = share;
   (void)train_step(strategy, input, kStep);
