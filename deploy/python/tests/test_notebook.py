@@ -47,7 +47,7 @@ def test_the_notebook_answers_and_brings_the_weights_back(tmp_path, scratch):
         page = run_with_jupyter(tmp_path)
     except ImportError:
         page = run_with_python(tmp_path)
-    assert "<b>Use " in page
+    assert "<b>At tuned rates, use " in page
     assert "data:image/svg+xml" in page
     assert (tmp_path / "figure.svg").read_text().startswith("<svg")
     assert not list(scratch.glob("pysyncopate-*"))
