@@ -49,6 +49,12 @@ def test_a_data_set_gives_the_weights_of_its_arrays():
     assert len(hashes) == 1
 
 
+def test_keeps_the_number_of_outputs():
+    model = keras.Sequential([keras.Input((12, 12, 1)), keras.layers.Flatten(), keras.layers.Dense(3)])
+    with pytest.raises(ps.UsageError, match="one per class of the data; found \\[3\\]"):
+        ps.train(model, bars(), **FEW)
+
+
 def test_refuses_weights_of_another_model():
     other = keras.Sequential([keras.Input((12, 12, 1)), keras.layers.Flatten(), keras.layers.Dense(4)])
     run = ps.train(network(), bars(), **FEW)

@@ -83,19 +83,6 @@ def test_trains_on_numbers():
     assert run.predict(x).shape == (400, 1)
 
 
-def test_reports_an_operator_that_cannot_be_converted(pictures):
-    class Odd(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = torch.nn.Linear(144, 4)
-
-        def forward(self, x):
-            return torch.cumsum(self.fc(x.flatten(1)), 1)
-
-    with pytest.raises(ps.SyncopateError, match="CumSum"):
-        ps.train(Odd(), pictures, **FEW)
-
-
 def test_needs_a_shape_for_named_data():
     with pytest.raises(ps.UsageError, match="input_shape"):
         ps.train(Net(), "digits", progress=False)

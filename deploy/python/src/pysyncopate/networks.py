@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
+import io
 import json
 import logging
 import os
+import re
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +22,8 @@ from pysyncopate import keras_models
 from pysyncopate.arrays import Array, has_type
 from pysyncopate.folders import Folder
 from pysyncopate.programs import SyncopateError, UsageError, log, needs, run
+
+_exporting = threading.Lock()  # an export changes settings of the process: warnings, logging, streams
 
 
 def is_keras(model: Any) -> bool:
@@ -37,19 +43,21 @@ def write_network(
     example: two samples for the export. loss: the operation that replaces the loss.
     """
     into.mkdir(parents=True, exist_ok=True)
-    onnx = into / "model.onnx"
+    onnx, outputs = into / "model.onnx", 0
     if is_keras(model):
         _export("the export of the Keras model", lambda: keras_models.export(model, onnx), "tf2onnx")
+        outputs = int(model.outputs[0].shape[-1])
     elif is_torch(model):
         if example is None:
             raise UsageError("input_shape is missing: the shape of a sample, such as (3, 32, 32)")
-        _export_torch(model, example, onnx)
+        outputs = _export_torch(model, example, onnx)
     elif isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         if path.endswith(".onnx"):
             onnx = Path(path)
         else:
-            return (f"file:{os.path.abspath(path)}" if os.path.isfile(path) else path), None
+            is_file = os.path.isfile(path) or path.endswith(".json")
+            return (f"file:{os.path.abspath(path)}" if is_file else path), None
     else:
         raise UsageError(
             f"model is a {type(model).__name__}; expected a torch module, a Keras model, an ONNX file, "
@@ -58,6 +66,8 @@ def write_network(
     network, weights = into / "net.json", into / "net.safetensors"
     for line in run(folder, "syncopate", ["convert", onnx, network, weights])[1].splitlines():
         log.warning("%s", line)
+    if outputs > 0:  # otherwise the data would determine the number of outputs
+        network.write_text(re.sub('("(?:features|channels)": )"classes"', rf"\g<1>{outputs}", network.read_text()))
     if loss is not None:
         content = json.loads(network.read_text())
         content["nodes"][-1]["op"] = loss
@@ -65,37 +75,60 @@ def write_network(
     return f"file:{network}", weights
 
 
-def _export_torch(model: Any, example: Array, path: Path) -> None:
+def _export_torch(model: Any, example: Array, path: Path) -> int:
+    """Writes an ONNX file of a torch module, and returns the number of its outputs."""
     torch = needs("torch")
-    # A copy, because an export in training mode may change running statistics.
-    model = copy.deepcopy(model).cpu().float().train()
+    inputs = (torch.from_numpy(example),)
+    try:
+        # A copy, because an export in training mode may change running statistics.
+        model = copy.deepcopy(model).cpu().float().eval()
+        with torch.no_grad():
+            outputs = int(model(*inputs).shape[1])
+    except Exception as error:
+        raise UsageError(
+            f"the torch module fails on samples of shape {list(example.shape[1:])}: {_first_line(error)}; expected "
+            "samples in the layout of the module, such as [N, C, H, W], and a module with one input and one output"
+        ) from None
+    model.train()
     # Without these options the exporter folds batch norms into convolutions.
     mode = torch.onnx.TrainingMode.TRAINING
     options = {"optimize": False, "training": mode, "do_constant_folding": False, "verbose": False}
     known = inspect.signature(torch.onnx.export).parameters
     options = {name: value for name, value in options.items() if name in known}
-    inputs = (torch.from_numpy(example),)
     _export("torch.onnx.export", lambda: torch.onnx.export(model, inputs, str(path), **options), "onnx onnxscript")
+    return outputs
+
+
+def _first_line(error: BaseException) -> str:
+    """Returns the first line of the first cause of an error."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _export(name: str, export: Callable[[], object], packages: str) -> None:
-    exporter = logging.getLogger("torch.onnx")
-    level = exporter.level
-    with warnings.catch_warnings():
+    disabled = logging.root.manager.disable
+    text = io.StringIO()  # exporters print parts of the network, even to the standard error
+    quiet = contextlib.redirect_stdout(text), contextlib.redirect_stderr(text)
+    with _exporting, warnings.catch_warnings(record=True) as caught, quiet[0], quiet[1]:
         warnings.simplefilter("ignore")
-        exporter.setLevel(logging.ERROR)
+        # PyTorch before 2.9 exports one branch of a module that looks at values.
+        warnings.filterwarnings("always", "Converting a tensor to a Python boolean")
+        logging.disable(logging.CRITICAL)
         try:
             export()
         except ImportError as error:
             raise SyncopateError(f"{error}; run: pip install {packages}") from None
-        except SyncopateError:
+        except (SyncopateError, OSError):
             raise
         except Exception as error:
+            logging.disable(disabled)
             log.info("%s failed", name, exc_info=True)
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            raise SyncopateError(f"{name}: {lines[0] if lines else type(error).__name__}") from None
+            raise SyncopateError(f"{name}: {_first_line(error)}") from None
         finally:
-            exporter.setLevel(level)
+            logging.disable(disabled)
+    for message in {str(warning.message) for warning in caught}:
+        log.warning("%s: %s", name, message)
 
 
 def read_weights(path: Path) -> dict[str, Array]:
