@@ -159,18 +159,18 @@ def compare(
     Returns a Report, which a notebook shows: verdict (a sentence), table and curves (DataFrames;
     seconds, accuracy from 0 to 1), plot(), save("figure.svg"), path. Raises the errors of train().
     """
-    folder = Folder()
-    path = folder.path / "report" if report is None else Path(report).absolute()
-    into = folder.path if report is None else path / "inputs"
-    network, weights, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
-    if isinstance(strategies, Mapping):
-        strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
-    values = {
-        "model": network, "data": name, "workers": workers, "strategies": strategies, "clusters": clusters,
-        "tune": tune, "seeds": seeds, "clock": None if clusters else clock, "report": path,
-        "init_from": weights, **flags,
-    }  # fmt: skip
-    own, train_flags = split_flags(values, "syncopate-bench", "compare")
-    with Progress(progress, "compare", "runs") as bar:
-        output, _ = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
-    return Report(path, folder, output)
+    with Folder() as folder:
+        path = folder.path / "report" if report is None else Path(report).absolute()
+        into = folder.path if report is None else path / "inputs"
+        network, weights, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
+        if isinstance(strategies, Mapping):
+            strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
+        values = {
+            "model": network, "data": name, "workers": workers, "strategies": strategies, "clusters": clusters,
+            "tune": tune, "seeds": seeds, "clock": None if clusters else clock, "report": path,
+            "init_from": weights, **flags,
+        }  # fmt: skip
+        own, train_flags = split_flags(values, "syncopate-bench", "compare")
+        with Progress(progress, "compare", "runs") as bar:
+            output, _ = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
+        return Report(path, folder, output)

@@ -17,6 +17,8 @@ class Folder:
 
     The folder has a locked file, which programs that use the folder inherit. After SIGKILL nothing
     is removed, so the next Folder removes all folders without a locked file.
+    As a context manager, it is also removed after an exception, which keeps all objects of its
+    traceback.
     """
 
     def __init__(self) -> None:
@@ -24,10 +26,21 @@ class Folder:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         # The name `lock` appears when the file is locked, so sweep() never sees it unlocked.
         new = self.path / "lock.new"
-        self.lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self.lock, fcntl.LOCK_EX)
-        new.rename(self.path / "lock")
+        try:
+            self.lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+            new.rename(self.path / "lock")
+        except BaseException:  # such as a full disk
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
         self._finalizer = weakref.finalize(self, _remove, self.path, self.lock, os.getpid())
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is not None:
+            self._finalizer()
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:

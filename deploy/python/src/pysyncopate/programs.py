@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import json
 import logging
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -30,6 +32,14 @@ log = logging.getLogger("pysyncopate")
 _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 _SECONDS_TO_STOP = 20.0  # a program writes its last checkpoint in this time
+# Where a program's advice is a shell command, the line goes on with advice for Python instead.
+_ADVICE = {
+    "and the targets are numbers": "give integers for classes, such as y.astype('int64'), or y.argmax(1) for one-hot; "
+    "for numbers, give loss='mean-squared-error' and a network of your own",
+    r"one per class of the data; found \[.*?\]": "give a network with one output per class; "
+    "the classes are 0 to the largest label",
+    "expected finite numbers": "remove such rows: x[np.isfinite(x).reshape(len(x), -1).all(1)]",
+}
 
 
 class SyncopateError(RuntimeError):
@@ -51,8 +61,9 @@ def reports_errors(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            place = error.filename or tempfile.gettempdir()
-            raise SyncopateError(f"{place}: {error.strerror or error}") from None
+            place = str(error.filename or tempfile.gettempdir()).partition("/pysyncopate-")[0]
+            advice = "; for another temporary folder, set TMPDIR" if error.errno == errno.ENOSPC else ""
+            raise SyncopateError(f"{place}: {error.strerror or error}{advice}") from None
 
     return cast(Function, inner)
 
@@ -118,12 +129,14 @@ def run(
             os._exit(1)
 
     with _memory_file() as out, _memory_file() as err:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            preexec_fn=end_with_parent, pass_fds=(folder.lock,),
-        )  # fmt: skip
+        child: subprocess.Popen[bytes] | None = None
         seen = 0
         try:
+            with _no_interrupt():  # would lose the process id
+                child = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                    preexec_fn=end_with_parent, pass_fds=(folder.lock,),
+                )  # fmt: skip
             code: int | None = None
             while code is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -133,7 +146,8 @@ def run(
                 if watch is not None:
                     watch(text.decode(errors="replace"))
         except BaseException:
-            _stop(child)
+            if child is not None:
+                _stop(child)
             raise
         output, errors = _text(out).decode(errors="replace"), _text(err).decode(errors="replace")
     for line in errors.splitlines():
@@ -141,8 +155,25 @@ def run(
     if code == 0:
         return output, errors
     ending = f"{program} was ended by {signal.Signals(-code).name}" if code < 0 else ""
-    message = _complaint(errors) or ending or f"{program} ended with exit code {code}"
+    message = _complaint(errors, folder) or ending or f"{program} ended with exit code {code}"
     raise (UsageError if code == 2 else SyncopateError)(message)
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Delays KeyboardInterrupt, which only the main thread receives, until the end of the block."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is None:
+        yield
+        return
+    received: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for number in received[:1]:
+            signal.raise_signal(number)
 
 
 def _memory_file() -> Any:
@@ -161,14 +192,20 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
     except BaseException:  # did not stop in time, or interrupted again
         child.kill()
         child.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # in a wheel, the program starts as a shell script
 
 
-def _complaint(text: str) -> str:
+def _complaint(text: str, folder: Folder) -> str:
     """Returns the program's error line; "" if it wrote nothing."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
     errors = [re.sub(r"^\[[^\]]*\] ", "", line) for line in lines]
     own = [line for line in errors if line.startswith(("syncopate: ", "syncopate-bench: "))]
-    return (own or lines[-1:] or [""])[0]
+    line = (own or lines[-1:] or [""])[0].replace(f"{folder.path}/", "")  # the folder is removed
+    for text, advice in _ADVICE.items():
+        line = re.sub(f"({text}).*", lambda found, advice=advice: f"{found[1]}; {advice}", line)
+    return line
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import numpy as np
 from pysyncopate.arrays import Array, NpyFile, example_of, has_type, inputs, is_tensor, write_data
 from pysyncopate.folders import Folder
 from pysyncopate.networks import as_tensors, is_torch, load_weights, read_weights, write_network
-from pysyncopate.programs import as_flags, flags_of, needs, reports_errors, run, split_flags
+from pysyncopate.programs import SyncopateError, as_flags, flags_of, log, needs, reports_errors, run, split_flags
 from pysyncopate.progress import Progress
 
 
@@ -42,7 +42,7 @@ class Result:
         trained_seconds is training time in seconds, without evaluations.
         """
         table = needs("pandas").DataFrame([event for event in self.events if event["event"] == "eval"])
-        return table.drop(columns=["event", "began_at"])
+        return table.drop(columns=["event", "began_at"], errors="ignore")
 
     @property
     def accuracy(self) -> float | None:
@@ -61,8 +61,12 @@ class Result:
 
     @property
     def checkpoint(self) -> Path:
-        """The newest checkpoint."""
-        return max(Path(self._job["checkpoint_dir"]).glob("checkpoint-*.safetensors"))
+        """The newest checkpoint. Raises SyncopateError if there is none."""
+        folder = Path(self._job["checkpoint_dir"])
+        found = max(folder.glob("checkpoint-*.safetensors"), default=None)
+        if found is None:
+            raise SyncopateError(f"{folder} has no checkpoint; train again")
+        return found
 
     @reports_errors
     def weights(self) -> dict[str, Array]:
@@ -75,6 +79,7 @@ class Result:
         """The weights and running statistics as torch tensors, for Module.load_state_dict()."""
         return as_tensors(self.weights())
 
+    @reports_errors
     def load_into(self, model: Any) -> Any:
         """Puts the weights into a torch module or a Keras model of the same network, and returns it.
 
@@ -97,15 +102,16 @@ class Result:
             files = [Path(item) for item in ([x] if isinstance(x, (str, Path)) else x)]
         else:
             files = [self._folder.path / "predict.npy"]
-            file = NpyFile(files[0])
-            file.append(inputs(x, self._channels_first or is_tensor(x)))
-            file.close()
+            with NpyFile(files[0]) as file:
+                file.append(inputs(x, self._channels_first or is_tensor(x)))
         output, _ = run(self._folder, "syncopate", ["predict", "--json", "--checkpoint", self.checkpoint, *files])
         rows = [json.loads(line) for line in output.splitlines()]
         return np.array([next(row[k] for k in ("probabilities", "values", "shares") if k in row) for row in rows])
 
+    @reports_errors
     def resume(self, **changes: Any) -> Result:
         """Goes on from the newest checkpoint, with changed flags, such as epochs=10."""
+        log.info("resuming from %s", self.checkpoint)
         return _train(self._folder, {**self._job, **changes, "resume": True}, self._channels_first)
 
 
@@ -152,16 +158,16 @@ def train(
     predict(samples), resume(epochs=10). Raises UsageError (a ValueError) for a wrong argument, and
     SyncopateError (a RuntimeError) for any other failure, such as a missing package.
     """
-    folder = Folder()
-    network, weights, name, channels_first = prepare(
-        model, data, test, folder, folder.path, label, targets, loss, input_shape
-    )
-    job = {
-        "model": network, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
-        "init_from": weights, "checkpoint_dir": folder.path / "checkpoints", "metrics": folder.path / "metrics.jsonl",
-        "progress": progress, **flags,
-    }  # fmt: skip
-    return _train(folder, job, channels_first)
+    with Folder() as folder:
+        network, weights, name, channels_first = prepare(
+            model, data, test, folder, folder.path, label, targets, loss, input_shape
+        )
+        files = {"checkpoint_dir": folder.path / "checkpoints", "metrics": folder.path / "metrics.jsonl"}
+        job = {
+            "model": network, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
+            "init_from": weights, "progress": progress, **files, **flags,
+        }  # fmt: skip
+        return _train(folder, job, channels_first)
 
 
 def prepare(
