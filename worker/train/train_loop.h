@@ -36,7 +36,7 @@ namespace syncopate {
 // When the evaluations of a run are made. The choice has no effect on synchronous replicas, because
 // they evaluate together and their training time excludes evaluations.
 enum class EvalWhen : std::uint8_t {
-  kDue,  // when they are due, during training; the worker that evaluates does not train meanwhile
+  kDue,  // when they are due; the worker that evaluates pauses its training
   kEnd,  // after training has ended, on snapshots that were stored when evaluations were due
 };
 constexpr auto named_values(EvalWhen /*type*/) {
