@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/compare/lock_file.h"
+#include "bench/compare/real_run.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
 #include "bench/harness/report.h"
@@ -91,6 +92,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"momentum", momentum_of(run.train.strategy.optimizer)},
                      {"batch_size", run.train.strategy.batch_size_per_replica},
                      {"threads_per_worker", run.train.strategy.lanes}};
+  head["variant"]["command"] = command_of(undisturbed(options, run), {.program = "syncopate"});
   if (const int backups = run.variant.backup_workers; backups > 0) {
     head["variant"]["backup_workers"] = backups;
   }

@@ -210,6 +210,21 @@ RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uin
   return run;
 }
 
+RunSpec undisturbed(const CompareOptions& options, RunSpec run) {
+  const Variant& variant = run.variant;
+  const TrainOptions given = add_flags(options.shared, variant.flags, variant.label).options;
+  TrainLoopOptions& loop = run.train.loop;
+  run.train.hides_progress = given.hides_progress;
+  run.train.strategy.seed = given.strategy.seed;
+  run.train.strategy.lanes = given.strategy.lanes;
+  run.train.strategy.link = given.strategy.link;
+  loop.service_time = given.loop.service_time;
+  loop.eval_every_steps = given.loop.eval_every_steps;
+  loop.eval_when = given.loop.eval_when;
+  loop.log_every_steps = given.loop.log_every_steps;
+  return run;
+}
+
 std::int64_t worker_batch_of(const CompareOptions& options, const Variant& variant) {
   if (variant.worker_batch) return *variant.worker_batch;
   const std::optional<std::int64_t>& of_update =

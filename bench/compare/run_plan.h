@@ -39,6 +39,10 @@ double momentum_of(const OptimizerOptions& optimizer);
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
                  std::int64_t train_samples);
 
+// Returns the run without injected faults, for a user who trains its variant once. The seed, the
+// threads, the evaluations and the output are those that the user gave, or the defaults.
+RunSpec undisturbed(const CompareOptions& options, RunSpec run);
+
 // Returns all runs: first all variants with the first seed, then with the next seed, and so on. A
 // comparison that was stopped therefore has about the same number of runs of each variant.
 // train_samples: the size of the training split. Throws UsageError for two variants with the same

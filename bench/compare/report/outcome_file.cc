@@ -27,6 +27,7 @@ Json answer_json(const Outcome& outcome) {
   for (const std::size_t row : answer.winners) winners.push_back(outcome.rows[row].name);
   return {{"form", name_of(answer.form)},
           {"sentence", verdict_sentence(outcome)},
+          {"best", answer.has_winners() ? winners.front() : Json(nullptr)},
           {"winners", winners},
           {"next", answer.next ? Json(outcome.rows[*answer.next].name) : Json(nullptr)},
           {"next_ratio", answer.next ? Json(answer.next_ratio.value) : Json(nullptr)},

@@ -13,6 +13,7 @@
 
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/two_variants.h"
 #include "tests/support/contains.h"
@@ -165,6 +166,36 @@ TEST_F(RunFilesTest, HaveTheLearningRatesOfTheVariants) {
   EXPECT_EQ(
       written("mirrored{learning-rate=0.2}", "one-device{learning-rate=0.1}").learning_rate_rule,
       "given");
+}
+
+TEST_F(RunFilesTest, HaveACommandThatTrainsAVariantWithoutFaults) {
+  CompareOptions options = a_comparison();
+  options.shared = parse_shared_train_flags({"--optimizer", "sgd", "--nesterov"});
+  options.cluster.faults = {.service_time = parse_service_time("constant:20", "--service-time"),
+                            .slow = {{.worker = 3, .factor = 4.0}}};
+  options.variants.push_back(parse_variant("parameter-server:ssp:3{learning-rate=0.2}", 4, 2));
+  RunFiles files(dir_);
+  Planned(options).begin(files);
+  const auto kept = nlohmann::json::parse(content_of(dir_ / "comparison.json"));
+  const auto command_of = [&](std::size_t variant) {
+    const Words words = kept.at("variants").at(variant).at("command");
+    EXPECT_EQ(words.front(), "syncopate");
+    return parse_command_line(std::span(words).subspan(1), {});
+  };
+  const TrainOptions alone = std::get<TrainOptions>(command_of(0));
+  EXPECT_EQ(alone.strategy.replicas, 4);
+  EXPECT_EQ(alone.strategy.batch_size_per_replica, 10);
+  EXPECT_EQ(alone.loop.total_epochs, options.epochs);
+  EXPECT_EQ(alone.learning_rate_scale, LearningRateScale::kLinear);
+  EXPECT_GT(alone.schedule.warmup_epochs, 0.0);
+  EXPECT_EQ(alone.loop.service_time.kind, ServiceTimeKind::kNone);
+  EXPECT_EQ(alone.loop.eval_every_steps, 0);
+  EXPECT_EQ(alone.loop.eval_when, EvalWhen::kDue);
+  const LaunchOptions launched = std::get<LaunchOptions>(command_of(2));
+  EXPECT_EQ(launched.workers, 4);
+  EXPECT_EQ(launched.servers, 2);
+  EXPECT_EQ(word_after(launched.role_arguments, "--max-staleness"), "3");
+  EXPECT_EQ(word_after(launched.role_arguments, "--learning-rate"), "0.2");
 }
 
 TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {

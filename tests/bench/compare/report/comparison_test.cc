@@ -189,6 +189,7 @@ TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
   std::ifstream in(dir_ / "comparison.json");
   const auto kept = nlohmann::json::parse(in);
   EXPECT_EQ(kept.at("answer").at("form"), "winner");
+  EXPECT_EQ(kept.at("answer").at("best"), "b");
   EXPECT_EQ(kept.at("answer").at("winners").at(0), "b");
   EXPECT_EQ(kept.at("answer").at("next"), "a");
   EXPECT_NEAR(kept.at("answer").at("next_ratio").get<double>(), 3.9, 0.05);
