@@ -41,6 +41,10 @@ void require_source(const TrainOptions& options) {
 void check_servers(const TrainOptions& options) {
   const ClusterSpec& cluster = options.cluster;
   const bool wants_servers = has_servers(options);
+  if (wants_servers && cluster.num_servers == 0 && cluster.source == "launch") {
+    throw UsageError(
+        "--strategy parameter-server: the job has no servers; give launch --servers 1 or more");
+  }
   if (wants_servers && cluster.num_servers == 0) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "

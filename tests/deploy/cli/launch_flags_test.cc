@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                            "multi-worker-mirrored --collective mpi"),
                   "--servers 1: a job under --collective mpi has no servers"},
         BadLaunch{as_words("launch --workers 2 -- train --strategy parameter-server"),
-                  "syncopate launch --servers M"},
+                  "the job has no servers; give launch --servers 1 or more"},
         BadLaunch{as_words("launch --workers 2 --servers 1 --restart 1 -- train --strategy "
                            "parameter-server --consistency sync"),
                   "give train a --checkpoint-dir"},
