@@ -51,7 +51,7 @@ for entry in zipfile.ZipFile(sys.argv[1]).infolist():
 import sys, pysyncopate.programs as programs
 print(programs.find("syncopate-bench"), flush=True)
 sys.argv = ["syncopate", "info"]
-programs.syncopate()'
+programs.main()'
   expect_output "$work/wheel/pysyncopate/bundle/bin/syncopate-bench"
   expect_output "strategies"
 }

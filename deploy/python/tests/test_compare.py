@@ -32,6 +32,38 @@ def test_compares_on_several_clusters(data, tmp_path):
     assert report.verdict in " ".join(report.text.split())
     report.save(tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().startswith("<svg")
+    assert report.on("slow-worker").arguments("one-device")["strategy"] == "one-device"
+    with pytest.raises(ps.UsageError, match=r"choose one of on\('equal'\)"):
+        report.arguments()
+
+
+def test_trains_the_recommended_variant(data):
+    flags = {**FEW, "seeds": 5, "workers": 4, "epochs": 3, "slow_worker": "4x", "service_time": "constant:20"}
+    report = ps.compare("mlp", data, strategies=["mirrored", "parameter-server:ssp:3"], **flags)
+    assert report.best == "parameter-server:ssp:3"
+    arguments = report.arguments(epochs=4, progress=False)
+    assert {"model", "data", "init_from", "service_time"}.isdisjoint(arguments)
+    assert (arguments["workers"], arguments["strategy"], arguments["consistency"]) == (4, "parameter-server", "ssp")
+    assert (arguments["max_staleness"], arguments["learning_rate"], arguments["epochs"]) == (3, 0.1, 4)
+    run = ps.train("mlp", data, **arguments)
+    assert run.accuracy > 0.9
+    assert run.events[-1]["strategy"] == "parameter-server"
+    mirrored = report.arguments("mirrored")
+    assert (mirrored["replicas"], mirrored["learning_rate_scale"]) == (4, "linear")
+    assert ps.train("mlp", data, **mirrored, progress=False).summary["strategy"] == "mirrored"
+
+
+def test_recommends_nothing_after_one_run(data):
+    report = ps.compare("mlp", data, strategies=VARIANTS, **{**FEW, "seeds": 1})
+    assert report.best is None
+    with pytest.raises(ps.UsageError, match="no variant is recommended: choose one of one-device, parameter-server"):
+        report.arguments()
+
+
+def test_shows_the_runs_of_a_search(data, capfd):
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    ps.compare("mlp", data, strategies=VARIANTS, tune=True, **{**FEW, "progress": True})
+    assert "28/28 runs" in capfd.readouterr().err  # 12 of the search and 2 of the report for each variant
 
 
 def test_keeps_a_named_report_and_goes_on_with_it(data, tmp_path):
@@ -46,12 +78,14 @@ def test_names_the_figures_of_a_report(data, tmp_path):
     report = ps.compare("mlp", data, strategies=VARIANTS, **FEW)
     with pytest.raises(ps.UsageError, match=r"it has .*throughput"):
         report.save(tmp_path / "f.svg", figure="speed")
+    with pytest.raises(ps.UsageError, match=r"the name has no extension; expected one such as .*\.svg"):
+        report.save(tmp_path / "figure")
     report.save(tmp_path / "f.svg", figure="throughput")
     assert (tmp_path / "f.svg").exists()
 
 
 def test_reports_a_wrong_flag_in_one_line():
-    with pytest.raises(ps.UsageError, match="unknown flag --worker"):
+    with pytest.raises(ps.UsageError, match="unknown flag worker="):
         ps.compare(worker=2, progress=False)
 
 

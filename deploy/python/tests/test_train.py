@@ -90,6 +90,12 @@ def test_repeats_the_updates_of_a_parameter_server(data, tmp_path):
     assert run.hash in replay.stdout
 
 
+def test_shows_the_epochs(data, capfd):
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    ps.train("mlp", data, **{**FEW, "epochs": 2, "progress": True})
+    assert "2/2 epoch" in capfd.readouterr().err
+
+
 def test_predicts_with_the_checkpoint(data):
     run = ps.train("mlp", data, test=data, **{**FEW, "epochs": 3})
     probabilities = run.predict(data[0])
@@ -143,9 +149,12 @@ def wait_until(condition):
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_leaves_nothing_when_the_kernel_ends(end, tasks, scratch):
     kernel = subprocess.Popen([sys.executable, "-c", ENDLESS.format(tasks=tasks)], stderr=subprocess.PIPE)
-    wait_until(lambda: len(list(scratch.glob("pysyncopate-*/metrics.jsonl"))) > 0)
-    kernel.send_signal(end)
-    errors = kernel.communicate()[1].decode()
+    try:
+        wait_until(lambda: len(list(scratch.glob("pysyncopate-*/metrics.jsonl"))) > 0)
+        kernel.send_signal(end)
+        errors = kernel.communicate(timeout=60)[1].decode()
+    finally:
+        kernel.kill()
     if end == signal.SIGINT:
         assert "KeyboardInterrupt" in errors
         assert not processes_of(scratch)

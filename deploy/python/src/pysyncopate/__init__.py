@@ -3,7 +3,7 @@
     import pysyncopate as ps
 
     report = ps.compare(Net(), (x, y), workers=8, slow_worker="4x")  # which strategy, and how sure
-    run = ps.train(Net(), (x, y), strategy="mirrored", replicas=2, epochs=5)
+    run = ps.train(Net(), (x, y), **report.arguments())              # trains with the recommended one
     run.load_into(net)                                               # the weights, back in PyTorch
 
 The package starts the programs `syncopate` and `syncopate-bench`, and reads their files. Keyword
@@ -11,10 +11,13 @@ arguments are the flags of these programs: `learning_rate=0.1` is `--learning-ra
 prints the flags of a command.
 """
 
+import platform
 import sys
 
-if sys.platform != "linux":
-    raise ImportError(f"pysyncopate runs on x86-64 Linux with glibc 2.28 or newer, not on {sys.platform}")
+if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+    raise ImportError(
+        f"pysyncopate runs on x86-64 Linux, glibc 2.28 or newer, not on {platform.machine()} {sys.platform}"
+    )
 
 from pysyncopate.comparing import Report, compare
 from pysyncopate.programs import SyncopateError, UsageError, flags

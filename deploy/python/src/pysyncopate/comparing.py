@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,22 +13,32 @@ from typing import Any
 
 from pysyncopate.folders import Folder
 from pysyncopate.programs import UsageError, as_text, needs, reports_errors, run, split_flags
-from pysyncopate.progress import Progress
+from pysyncopate.progress import look_at_runs, progress_bar
 from pysyncopate.training import prepare
 
 
 class Report:
     """The report of a comparison; a notebook shows its verdict and its figure.
 
-    Report("FOLDER") opens the folder of an earlier comparison. path: the folder, with report.html,
-    comparison.json, runs.csv and plots/*.svg. text: what the program printed: table, cautions,
-    verdict.
+    Report("FOLDER") opens the folder of an earlier comparison.
+    verdict: a sentence that says which strategy to use.
+    best: the recommended variant, such as "parameter-server:ssp:3"; None if none is recommended, or
+        if there are several clusters. Then see on("CLUSTER").best.
+    path: the folder, with report.html, comparison.json, runs.csv and plots/*.svg.
+    comparison: all results: comparison.json, or map.json if there are several clusters.
+    clusters: the names of the clusters; empty for a comparison on one cluster.
+    text: what the program printed: table, cautions, verdict.
     """
 
     def __init__(self, path: str | Path, folder: Folder | None = None, text: str = "") -> None:
         self.path = Path(path)
         self._folder = folder or Folder()
         self.text = text or run(self._folder, "syncopate-bench", ["report", self.path])[0]
+        name = "map.json" if (self.path / "map.json").exists() else "comparison.json"
+        self.comparison: dict[str, Any] = json.loads((self.path / name).read_text())
+        self.clusters: list[str] = self.comparison.get("clusters", [])
+        self.verdict: str = self.comparison["answer"]["sentence"]
+        self.best: str | None = self.comparison["answer"].get("best")
 
     def __repr__(self) -> str:
         return f"<pysyncopate.Report {self.path}>\n{self.text}"
@@ -40,32 +51,34 @@ class Report:
             f"<details><summary>table and cautions</summary><pre>{html.escape(self.text)}</pre></details>"
         )
 
-    @property
-    def clusters(self) -> list[str]:
-        """The names of the clusters; empty for a comparison on one cluster."""
-        file = self.path / "map.json"
-        return list(json.loads(file.read_text())["clusters"]) if file.exists() else []
+    def on(self, cluster: str) -> Report:
+        """Returns the report of one of several clusters."""
+        return Report(self.path / cluster, self._folder)
 
-    @property
-    def comparison(self) -> dict[str, Any]:
-        """All results: comparison.json, or map.json if there are several clusters."""
-        name = "map.json" if self.clusters else "comparison.json"
-        return dict(json.loads((self.path / name).read_text()))
+    def arguments(self, variant: str | None = None, **changes: Any) -> dict[str, Any]:
+        """Returns the keyword arguments of train() that train a variant as the comparison did, without faults.
 
-    @property
-    def verdict(self) -> str:
-        """One sentence that says which strategy to use."""
-        return str(self.comparison["answer"]["sentence"])
+        variant: a name in the table; None: best. changes: further arguments, such as epochs=20.
+        Give train() the same network, data, test data, loss and init_from as compare().
+        """
+        name = variant or self.best or "no variant is recommended"
+        commands = {item["label"]: item.get("command") for item in self.comparison.get("variants", [])}
+        known = commands or [f"on({cluster!r})" for cluster in self.clusters]
+        if not commands.get(name):  # an older program recorded no command
+            raise UsageError(f"{name}: choose one of {', '.join(known)} of a comparison by this program")
+        number = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
+        found = {
+            flag.replace("-", "_"): json.loads(value) if number.fullmatch(value) else value or True
+            for flag, value in re.findall("--([^\0]+)(?:\0((?!--)[^\0]+))?", "\0".join(commands[name]))
+            if flag not in ("model", "data", "init-from")
+        }
+        return {**found, **changes}
 
     @property
     def table(self) -> Any:
-        """A DataFrame with a row for each variant, or for each variant on each cluster.
-
-        seconds_to_target is training time in seconds; accuracy is from 0 to 1.
-        """
+        """A DataFrame with a row for each variant (on each cluster): seconds_to_target, accuracy (0 to 1) and more."""
         pandas = needs("pandas")
-        file = self.path / "map.csv"
-        return pandas.read_csv(file) if self.clusters else pandas.DataFrame(self.comparison["rows"])
+        return pandas.read_csv(self.path / "map.csv") if self.clusters else pandas.DataFrame(self.comparison["rows"])
 
     @property
     def curves(self) -> Any:
@@ -79,7 +92,7 @@ class Report:
     def plot(self, x: str = "seconds", y: str = "accuracy", cluster: str | None = None) -> Any:
         """Draws one curve for each run, and returns matplotlib's Axes.
 
-        x: "seconds", "samples" or "step". y: "accuracy" or "loss".
+        x: "seconds", "samples" or "step". y: "accuracy" or "loss". cluster: None: the first one.
         """
         pyplot = needs("matplotlib.pyplot", "matplotlib")
         curves = self.curves
@@ -100,7 +113,10 @@ class Report:
 
         figure: another figure of the report, such as "accuracy-seconds" (plots/NAME.svg).
         """
-        if Path(file).suffix == ".svg":
+        suffix = Path(file).suffix
+        if not suffix:
+            raise UsageError(f"{file}: the name has no extension; expected one such as {file}.svg, .png or .pdf")
+        if suffix == ".svg":
             shutil.copyfile(self._figure(figure), file)
         else:
             self.plot().figure.savefig(file, bbox_inches="tight")
@@ -109,10 +125,9 @@ class Report:
         if name is None and self.clusters:
             return self.path / "map.svg"
         plots = self.path / "plots"
-        found = [plots / f"{known}.svg" for known in ([name] if name else ["time", "accuracy-seconds", "accuracy"])]
-        for file in found:
-            if file.exists():
-                return file
+        for known in [name] if name else ["time", "accuracy-seconds", "accuracy"]:
+            if (plots / f"{known}.svg").exists():
+                return plots / f"{known}.svg"
         names = ", ".join(sorted(file.stem for file in plots.glob("*.svg")))
         raise UsageError(f"{name}: the report has no such figure; it has {names}")
 
@@ -171,6 +186,6 @@ def compare(
             "init_from": weights, **flags,
         }  # fmt: skip
         own, train_flags = split_flags(values, "syncopate-bench", "compare")
-        with Progress(progress, "compare", "runs") as bar:
-            output, _ = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], bar.watch)
+        with progress_bar(progress, "compare", "runs", lambda text: look_at_runs(path, text)) as watch:
+            output, _ = run(folder, "syncopate-bench", ["compare", *own, "--", *train_flags], watch)
         return Report(path, folder, output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -16,9 +17,8 @@ class Folder:
     """A temporary folder, which is removed with this object or at the end of the process.
 
     The folder has a locked file, which programs that use the folder inherit. After SIGKILL nothing
-    is removed, so the next Folder removes all folders without a locked file.
-    As a context manager, it is also removed after an exception, which keeps all objects of its
-    traceback.
+    is removed, so the next Folder removes all folders without a locked file. At the end of a with
+    block it is removed after an exception only, because a traceback keeps all objects.
     """
 
     def __init__(self) -> None:
@@ -53,14 +53,7 @@ def _remove(path: Path, lock: int, owner: int) -> None:
 def sweep() -> None:
     """Removes the folders that a killed process left."""
     for lock in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/lock"):
-        try:
-            descriptor = os.open(lock, os.O_RDWR)
-        except OSError:  # another user's folder, or removed in the meantime
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # An OSError: the folder is in use, is another user's, or was removed in the meantime.
+        with contextlib.suppress(OSError), open(lock, "r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(lock.parent, ignore_errors=True)
-        except OSError:  # in use
-            pass
-        finally:
-            os.close(descriptor)

@@ -82,43 +82,42 @@ def export(model: Any, path: Path) -> None:
     if keras.backend.backend() != "tensorflow":
         raise SyncopateError("a Keras model needs the TensorFlow backend: KERAS_BACKEND=tensorflow")
     tf, tf2onnx = needs("tensorflow"), needs("tf2onnx")
-    with contextlib.suppress(ImportError):
-        from keras.src.export.tf2onnx_lib import patch_tf2onnx
-
-        patch_tf2onnx()  # tf2onnx does not support NumPy 2 without this
     if len(getattr(model, "inputs", [])) != 1:
         raise SyncopateError("expected a Sequential or functional Keras model with one input")
-    shape = [None, *model.inputs[0].shape[1:]]
-    signature = [tf.TensorSpec(shape, tf.float32, name="x")]
+    signature = [tf.TensorSpec([None, *model.inputs[0].shape[1:]], tf.float32, name="x")]
     with _as_in_training(model):
         function = tf.function(lambda x: model(x, training=False), input_signature=signature)
         handlers: dict[str, Any] = {"CheckNumerics": (_switch_on, [])}
         tf2onnx.convert.from_function(function, signature, custom_op_handlers=handlers, output_path=str(path))
 
 
-def load_weights(model: Any, weights: dict[str, Array], convert: Callable[[Any], dict[str, Array]]) -> None:
-    """Puts the weights of a program into a Keras model.
+def _split(flat: Array, model: Any) -> list[Array]:
+    """Returns an array of all numbers as the weights of a model."""
+    weights = model.get_weights()
+    parts = np.split(flat, np.cumsum([array.size for array in weights])[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, weights)]
 
-    Each weight of the model is marked by a number of its own, exported and converted. The result shows where each
-    weight of the program belongs. convert: exports and converts a model, and returns the weights of the program.
-    """
+
+@contextlib.contextmanager
+def marked(model: Any) -> Iterator[None]:
+    """Gives each number in the weights of a model a mark of its own, until the end of the block."""
     before = model.get_weights()
-    sizes = [array.size for array in before]
-    marks = (np.arange(sum(sizes), dtype="uint32") + np.uint32(_FIRST_MARK)).view("float32")
-
-    def split(flat: Array) -> list[Array]:
-        parts = np.split(flat, np.cumsum(sizes)[:-1])
-        return [part.reshape(array.shape) for part, array in zip(parts, before)]
-
+    marks = np.arange(sum(array.size for array in before), dtype="uint32") + np.uint32(_FIRST_MARK)
     try:
-        model.set_weights(split(marks))
-        marked = convert(model)
+        model.set_weights(_split(marks.view("float32"), model))
+        yield
     finally:
         model.set_weights(before)
-    shapes = [[value.shape for value in side.values()] for side in (marked, weights)]
-    places = np.concatenate([value.view("uint32").ravel() for value in marked.values()]).astype("int64") - _FIRST_MARK
+
+
+def place(model: Any, marked_weights: dict[str, Array], weights: dict[str, Array]) -> None:
+    """Puts the weights of a program into a model. marked_weights: those of the marked model, which show the places."""
+    shapes = [[value.shape for value in side.values()] for side in (marked_weights, weights)]
+    sizes = [array.size for array in model.get_weights()]
+    marks = np.concatenate([value.view("uint32").ravel() for value in marked_weights.values()])
+    places = marks.astype("int64") - _FIRST_MARK
     if shapes[0] != shapes[1] or not np.array_equal(np.sort(places), np.arange(sum(sizes))):
         raise SyncopateError("the weights of the program and this Keras model do not correspond; give the same model")
-    flat = np.empty(sum(sizes), "float32")
+    flat = np.empty(len(places), "float32")
     flat[places] = np.concatenate([value.ravel() for value in weights.values()])
-    model.set_weights(split(flat))
+    model.set_weights(_split(flat, model))

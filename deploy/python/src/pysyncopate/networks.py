@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import io
 import json
 import logging
 import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -27,41 +27,35 @@ _exporting = threading.Lock()  # an export changes settings of the process: warn
 
 
 def is_keras(model: Any) -> bool:
-    return has_type(model, "keras", "Model") or has_type(model, "tf_keras", "Model")
-
-
-def is_torch(model: Any) -> bool:
-    return has_type(model, "torch", "Module") and not is_keras(model)
+    return has_type(model, "keras", "Model")
 
 
 def write_network(
-    model: Any, folder: Folder, into: Path, example: Array | None, loss: str | None = None
+    model: Any, folder: Folder, into: Path, shape: tuple[int, ...] | None = None, loss: str | None = None
 ) -> tuple[str, Path | None]:
     """Writes a network into the folder `into`. Returns its name for --model, and its weights for --init-from.
 
     model: a torch module, a Keras model, an ONNX file, a network file, or a name for --model.
-    example: two samples for the export. loss: the operation that replaces the loss.
+    shape: shape of a sample, for the export of a torch module. loss: the operation that replaces the loss.
     """
     into.mkdir(parents=True, exist_ok=True)
     onnx, outputs = into / "model.onnx", 0
     if is_keras(model):
         _export("the export of the Keras model", lambda: keras_models.export(model, onnx), "tf2onnx")
         outputs = int(model.outputs[0].shape[-1])
-    elif is_torch(model):
-        if example is None:
+    elif has_type(model, "torch", "Module"):
+        if shape is None:
             raise UsageError("input_shape is missing: the shape of a sample, such as (3, 32, 32)")
-        outputs = _export_torch(model, example, onnx)
+        outputs = _export_torch(model, shape, onnx)
     elif isinstance(model, (str, os.PathLike)):
-        path = os.fspath(model)
-        if path.endswith(".onnx"):
-            onnx = Path(path)
-        else:
-            is_file = os.path.isfile(path) or path.endswith(".json")
-            return (f"file:{os.path.abspath(path)}" if is_file else path), None
+        onnx = Path(model)
+        if onnx.suffix != ".onnx":
+            is_file = onnx.is_file() or onnx.suffix == ".json"
+            return (f"file:{onnx.absolute()}" if is_file else str(model)), None
     else:
         raise UsageError(
             f"model is a {type(model).__name__}; expected a torch module, a Keras model, an ONNX file, "
-            "a network file, or a name as in syncopate train --model"
+            "a network file, or a name such as 'mlp'"
         )
     network, weights = into / "net.json", into / "net.safetensors"
     for line in run(folder, "syncopate", ["convert", onnx, network, weights])[1].splitlines():
@@ -75,27 +69,28 @@ def write_network(
     return f"file:{network}", weights
 
 
-def _export_torch(model: Any, example: Array, path: Path) -> int:
-    """Writes an ONNX file of a torch module, and returns the number of its outputs."""
+def _export_torch(model: Any, shape: tuple[int, ...], path: Path) -> int:
+    """Writes an ONNX file of a torch module, and returns the number of its outputs. shape: shape of a sample."""
     torch = needs("torch")
-    inputs = (torch.from_numpy(example),)
+    example = torch.zeros((2, *shape))
     try:
         # A copy, because an export in training mode may change running statistics.
         model = copy.deepcopy(model).cpu().float().eval()
         with torch.no_grad():
-            outputs = int(model(*inputs).shape[1])
+            outputs = int(model(example).shape[1])
     except Exception as error:
         raise UsageError(
-            f"the torch module fails on samples of shape {list(example.shape[1:])}: {_first_line(error)}; expected "
-            "samples in the layout of the module, such as [N, C, H, W], and a module with one input and one output"
+            f"the torch module fails on samples of shape {list(shape)}: {_first_line(error)}; expected samples "
+            "in the layout of the module, such as [N, C, H, W], and a module with one input and one output"
         ) from None
     model.train()
+    if "tensorflow" in sys.modules:
+        # The triton of torch's CUDA wheel ends the process if it is imported after TensorFlow. torch can do without it.
+        sys.modules.setdefault("triton", None)  # type: ignore[arg-type]
     # Without these options the exporter folds batch norms into convolutions.
     mode = torch.onnx.TrainingMode.TRAINING
     options = {"optimize": False, "training": mode, "do_constant_folding": False, "verbose": False}
-    known = inspect.signature(torch.onnx.export).parameters
-    options = {name: value for name, value in options.items() if name in known}
-    _export("torch.onnx.export", lambda: torch.onnx.export(model, inputs, str(path), **options), "onnx onnxscript")
+    _export("torch.onnx.export", lambda: torch.onnx.export(model, (example,), str(path), **options), "onnx onnxscript")
     return outputs
 
 
@@ -109,26 +104,20 @@ def _first_line(error: BaseException) -> str:
 def _export(name: str, export: Callable[[], object], packages: str) -> None:
     disabled = logging.root.manager.disable
     text = io.StringIO()  # exporters print parts of the network, even to the standard error
-    quiet = contextlib.redirect_stdout(text), contextlib.redirect_stderr(text)
-    with _exporting, warnings.catch_warnings(record=True) as caught, quiet[0], quiet[1]:
+    with _exporting, warnings.catch_warnings(), contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
         warnings.simplefilter("ignore")
-        # PyTorch before 2.9 exports one branch of a module that looks at values.
-        warnings.filterwarnings("always", "Converting a tensor to a Python boolean")
+        # PyTorch before 2.9 would export one branch of a module that looks at values.
+        warnings.filterwarnings("error", "Converting a tensor to a Python boolean", module=r"(?!torch\.)")
         logging.disable(logging.CRITICAL)
         try:
             export()
-        except ImportError as error:
-            raise SyncopateError(f"{error}; run: pip install {packages}") from None
         except (SyncopateError, OSError):
             raise
         except Exception as error:
-            logging.disable(disabled)
-            log.info("%s failed", name, exc_info=True)
-            raise SyncopateError(f"{name}: {_first_line(error)}") from None
+            advice = f"; run: pip install {packages}" if isinstance(error, ImportError) else ""
+            raise SyncopateError(f"{name}: {_first_line(error)}{advice}") from None
         finally:
             logging.disable(disabled)
-    for message in {str(warning.message) for warning in caught}:
-        log.warning("%s: %s", name, message)
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -145,19 +134,9 @@ def read_weights(path: Path) -> dict[str, Array]:
     }
 
 
-def as_tensors(weights: dict[str, Array]) -> dict[str, Any]:
-    torch = needs("torch")
-    return {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
-
-
-def load_weights(model: Any, weights: dict[str, Array], folder: Folder) -> None:
-    """Puts the weights of a program into a torch module or a Keras model. Every tensor must have its place."""
-    if is_keras(model):
-        into = folder.path / "marked"
-
-        def convert(marked: Any) -> dict[str, Array]:
-            write_network(marked, folder, into, None)
-            return read_weights(into / "net.safetensors")
-
-        return keras_models.load_weights(model, weights, convert)
-    model.load_state_dict(as_tensors(weights), strict=True)
+def load_into_keras(model: Any, weights: dict[str, Array], folder: Folder) -> None:
+    """Puts the weights of a program into a Keras model. Every tensor must have its place."""
+    into = folder.path / "marked"
+    with keras_models.marked(model):
+        write_network(model, folder, into)
+    keras_models.place(model, read_weights(into / "net.safetensors"), weights)

@@ -1,80 +1,76 @@
-"""One progress bar, by tqdm; without tqdm, lines of text."""
+"""Progress bars."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-import sys
-import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-_SECONDS_BETWEEN_LINES = 5.0
+from pysyncopate.programs import needs
+
+_FORM = "{desc} |{bar}| {n:.4g}/{total_fmt} {unit} [{elapsed}{postfix}]"
+_NOTES = {"step": "loss {loss:.4g}", "eval": "test accuracy {test_accuracy:.2%}"}  # of events of the metrics
+
+# What a program has done, how much it will do (None: not known), and a remark.
+State = tuple[float, "float | None", str]
+Look = Callable[[str], "State | None"]
 
 
-class Progress:
-    """Shows the progress of one program. A context manager: the bar ends with the program."""
+def look_at_epochs(metrics: Path, epochs: float | None) -> Look:
+    """Returns a function that reads the new lines of a metrics file."""
+    position = metrics.stat().st_size if metrics.exists() else 0
 
-    def __init__(
-        self, is_shown: bool, title: str, unit: str, total: float | None = None, metrics: Path | None = None
-    ) -> None:
-        """metrics: shows the epochs of this file, from its present end on."""
-        self._is_shown, self._title, self._unit, self._total = is_shown, title, unit, total
-        self._path = metrics
-        self._start = metrics.stat().st_size if metrics is not None and metrics.exists() else 0
-        self._metrics: Any = None
-        self._bar: Any = None
-        self._last_line = time.monotonic()
-
-    def __enter__(self) -> Progress:
-        if self._is_shown:
-            try:
-                from tqdm.auto import tqdm
-
-                form = "{desc} {percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} {unit} [{elapsed}{postfix}]"
-                self._bar = tqdm(desc=self._title, total=self._total, unit=self._unit)
-                if self._total is not None:
-                    self._bar.bar_format = form
-            except ImportError:
-                pass
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        if self._metrics is not None:
-            self._metrics.close()
-
-    def watch(self, text: str) -> None:
-        """Reads the new part of a program's standard error, or the new lines of the metrics file."""
-        if not self._is_shown:
-            return
-        if self._path is None:
-            for done, total, rest in re.findall(r"\[(\d+)/(\d+)[^\]]*\] ([^\r\n]*)", text):
-                self._total = int(total)
-                self._show(int(done), rest)
-            return
-        if self._metrics is None:
-            if not self._path.exists():
-                return
-            self._metrics = open(self._path)  # noqa: SIM115 (closed by __exit__)
-            self._metrics.seek(self._start)
-        for line in self._metrics:
-            if not line.endswith("\n"):  # the program is writing this line
-                self._metrics.seek(self._metrics.tell() - len(line))
-                break
+    def look(_: str) -> State | None:
+        nonlocal position
+        if not metrics.exists():
+            return None
+        with open(metrics, "rb") as file:
+            file.seek(position)
+            lines = [line for line in file if line.endswith(b"\n")]  # the program may be writing the last line
+        position += sum(map(len, lines))
+        state = None
+        for line in lines:
             event = json.loads(line)
-            if event["event"] == "step":
-                self._show(event["epoch"], f"loss {event['loss']:.4g}")
-            elif event["event"] == "eval" and "test_accuracy" in event:
-                self._show(event["epoch"], f"test accuracy {event['test_accuracy']:.2%}")
+            with contextlib.suppress(KeyError):  # an event without a note
+                state = event["epoch"], epochs, _NOTES[event["event"]].format_map(event)
+        return state
 
-    def _show(self, done: float, note: str) -> None:
-        if self._bar is not None:
-            self._bar.total = self._total
-            self._bar.n = done
-            self._bar.set_postfix_str(note)
-        elif time.monotonic() - self._last_line > _SECONDS_BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            total = "" if self._total is None else f"/{self._total:g}"
-            print(f"{self._title}: {done:.3g}{total} {self._unit}, {note}", file=sys.stderr)
+    return look
+
+
+def look_at_runs(report: Path, text: str) -> State | None:
+    """Counts the runs in the folder of a comparison, also those of a search. text: standard error of the program."""
+    totals = re.findall(r"(\d+) runs(?:, with|: \d+ of the search)", text)
+    if not totals:
+        return None
+    notes = re.findall(r"^\[\d+/\d+[^\]]*\] (.*)", text, re.MULTILINE)
+    # The first total includes the runs of the search.
+    return sum(1 for _ in report.glob("**/runs/*.jsonl")), int(totals[0]), "".join(notes[-1:])
+
+
+@contextlib.contextmanager
+def progress_bar(is_shown: bool, title: str, unit: str, look: Look) -> Iterator[Callable[[str], None]]:
+    """Yields a function that shows the progress, for run(). The bar ends with the block.
+
+    look: takes a program's standard error; returns None if nothing is known.
+    """
+    shown: State | None = None
+    if not is_shown:
+        yield lambda text: None
+        return
+    with needs("tqdm.auto", "tqdm").tqdm(desc=title, unit=unit, bar_format=_FORM) as bar:
+
+        def watch(text: str) -> None:
+            nonlocal shown
+            state = look(text)
+            if state is not None and state != shown:
+                shown = state
+                done, total, note = state
+                if total != bar.total:
+                    bar.reset(total)
+                bar.n = done
+                bar.set_postfix_str(note)
+
+        yield watch

@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from pysyncopate.arrays import Array, NpyFile, example_of, has_type, inputs, is_tensor, write_data
+from pysyncopate.arrays import Array, has_type, inputs, npy_file, shape_in, write_data
 from pysyncopate.folders import Folder
-from pysyncopate.networks import as_tensors, is_torch, load_weights, read_weights, write_network
-from pysyncopate.programs import SyncopateError, as_flags, flags_of, log, needs, reports_errors, run, split_flags
-from pysyncopate.progress import Progress
+from pysyncopate.networks import is_keras, load_into_keras, read_weights, write_network
+from pysyncopate.programs import SyncopateError, log, needs, reports_errors, run, split_flags
+from pysyncopate.progress import look_at_epochs, progress_bar
 
 
 class Result:
     """What a training run left. Its files are in a temporary folder, unless flags name others.
 
+    accuracy: the final accuracy on the test samples, from 0 to 1; None if targets are numbers.
+    loss: the final loss on the test samples; None without an evaluation.
+    hash: the program's hash of all weights. Equal hashes mean equal bits.
     events: the lines of the metrics file: begin, step, eval, worker and summary.
     summary: the last of them. output: what the program printed.
     """
@@ -30,7 +33,10 @@ class Result:
         self.output = output
         with open(job["metrics"]) as lines:
             self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
-        self.summary: dict[str, Any] = [e for e in self.events if e["event"] == "summary"][-1]
+        self.summary: dict[str, Any] = [event for event in self.events if event["event"] == "summary"][-1]
+        self.accuracy: float | None = self.summary.get("test_accuracy")
+        self.loss: float | None = self.summary.get("test_loss")
+        self.hash: str = self.summary["weights_hash"]
 
     def __repr__(self) -> str:
         return f"<pysyncopate.Result {self.summary['strategy']}, {self.summary['steps']} steps>\n{self.output}"
@@ -43,21 +49,6 @@ class Result:
         """
         table = needs("pandas").DataFrame([event for event in self.events if event["event"] == "eval"])
         return table.drop(columns=["event", "began_at"], errors="ignore")
-
-    @property
-    def accuracy(self) -> float | None:
-        """The final accuracy on the test samples, from 0 to 1; None if targets are numbers."""
-        return self.summary.get("test_accuracy")
-
-    @property
-    def loss(self) -> float | None:
-        """The final loss on the test samples."""
-        return self.summary.get("test_loss")
-
-    @property
-    def hash(self) -> str:
-        """The program's hash of all weights. Equal hashes mean equal bits."""
-        return str(self.summary["weights_hash"])
 
     @property
     def checkpoint(self) -> Path:
@@ -77,7 +68,8 @@ class Result:
 
     def state_dict(self) -> dict[str, Any]:
         """The weights and running statistics as torch tensors, for Module.load_state_dict()."""
-        return as_tensors(self.weights())
+        torch = needs("torch")
+        return {name: torch.from_numpy(value.copy()) for name, value in self.weights().items()}
 
     @reports_errors
     def load_into(self, model: Any) -> Any:
@@ -85,7 +77,10 @@ class Result:
 
         Raises an exception if a tensor is missing, left over, or of another shape.
         """
-        load_weights(model, self.weights(), self._folder)
+        if is_keras(model):
+            load_into_keras(model, self.weights(), self._folder)
+        else:
+            model.load_state_dict(self.state_dict(), strict=True)
         return model
 
     @reports_errors
@@ -95,15 +90,14 @@ class Result:
         x: an array, a tensor or a DataFrame in the layout of the training samples, or paths of
         pictures. The program normalises the samples as in training.
         """
+        files: Any = [x] if isinstance(x, (str, Path)) else x
         if has_type(x, "pandas", "DataFrame"):
             files = [self._folder.path / "predict.csv"]
             x.to_csv(files[0], index=False)
-        elif isinstance(x, (str, Path)) or (isinstance(x, (list, tuple)) and x and isinstance(x[0], (str, Path))):
-            files = [Path(item) for item in ([x] if isinstance(x, (str, Path)) else x)]
-        else:
+        elif not isinstance(next(iter(files), None), (str, Path)):
             files = [self._folder.path / "predict.npy"]
-            with NpyFile(files[0]) as file:
-                file.append(inputs(x, self._channels_first or is_tensor(x)))
+            with npy_file(files[0]) as append:
+                append(inputs(x, self._channels_first or has_type(x, "torch", "Tensor")))
         output, _ = run(self._folder, "syncopate", ["predict", "--json", "--checkpoint", self.checkpoint, *files])
         rows = [json.loads(line) for line in output.splitlines()]
         return np.array([next(row[k] for k in ("probabilities", "values", "shares") if k in row) for row in rows])
@@ -162,10 +156,10 @@ def train(
         network, weights, name, channels_first = prepare(
             model, data, test, folder, folder.path, label, targets, loss, input_shape
         )
-        files = {"checkpoint_dir": folder.path / "checkpoints", "metrics": folder.path / "metrics.jsonl"}
         job = {
             "model": network, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
-            "init_from": weights, "progress": progress, **files, **flags,
+            "init_from": weights, "progress": progress, "checkpoint_dir": folder.path / "checkpoints",
+            "metrics": folder.path / "metrics.jsonl", **flags,
         }  # fmt: skip
         return _train(folder, job, channels_first)
 
@@ -175,23 +169,23 @@ def prepare(
 ) -> tuple[str, Path | None, str, bool]:
     """Writes network and data. Returns --model, --init-from and --data, and whether channels are first."""
     samples = data[0] if isinstance(data, (tuple, list)) and data else data
-    channels_first = is_torch(model) or is_tensor(samples) or has_type(data, "torch", "TensorDataset", "DataLoader")
-    example = None if input_shape is None else np.zeros((2, *input_shape), "float32")
-    if example is None:
-        example = example_of(data, len(targets) if isinstance(targets, (list, tuple)) else 1)
-    network, weights = write_network(model, folder, into / "network", example, loss)
+    kinds = ("Module", "Tensor", "TensorDataset", "DataLoader")
+    channels_first = any(has_type(value, "torch", *kinds) for value in (model, data, samples))
     name = write_data(data, test, into / "data", channels_first, label, targets)
+    if has_type(data, "pandas", "DataFrame"):
+        input_shape = (data.shape[1] - (len(targets) if isinstance(targets, (list, tuple)) else 1),)
+    shape = input_shape or shape_in(into / "data", channels_first)
+    network, weights = write_network(model, folder, into / "network", shape, loss)
     return network, weights, name, channels_first
 
 
 def _train(folder: Folder, job: dict[str, Any], channels_first: bool) -> Result:
-    values = {name: value for name, value in job.items() if name not in ("workers", "servers", "progress")}
-    if job["workers"] == 1 and job["servers"] == 0:
-        command = ["train", *as_flags(values, flags_of("syncopate", "train"))]
-    else:
-        launch, train_flags = split_flags(values, "syncopate", "launch")
-        tasks = ["--workers", job["workers"], "--servers", job["servers"]]
-        command = ["launch", *tasks, *launch, "--", "train", *train_flags]
-    with Progress(job["progress"], job["strategy"], "epoch", job.get("epochs"), Path(job["metrics"])) as bar:
-        output, _ = run(folder, "syncopate", [*command, "--no-progress"], bar.watch)
+    is_alone = (job["workers"], job["servers"]) == (1, 0)
+    left_out = ("progress", "workers", "servers") if is_alone else ("progress",)
+    values = {name: value for name, value in job.items() if name not in left_out}
+    own, others = split_flags(values, "syncopate", "train" if is_alone else "launch")
+    words = ["train", *own, *others] if is_alone else ["launch", *own, "--", "train", *others]
+    look = look_at_epochs(Path(job["metrics"]), job.get("epochs"))
+    with progress_bar(job["progress"], job["strategy"], "epoch", look) as watch:
+        output, _ = run(folder, "syncopate", [*words, "--no-progress"], watch)
     return Result(folder, job, channels_first, output)
