@@ -78,6 +78,7 @@ ARGUMENTS = {
     "no model": ({"model": 7}, "model is a int; expected a torch module"),
     "the class of a model": ({"model": dict}, "model is a type; expected a torch module"),
     "a network file that is nowhere": ({"model": "nowhere/net.json"}, "nowhere/net.json: No such file"),
+    "the name of a file that is nowhere": ({"model": "file:nowhere.json"}, "network file nowhere.json: No such file"),
     "an ONNX file that is nowhere": ({"model": "nowhere.onnx"}, "nowhere.onnx: there is no such file"),
     "a misspelt model": ({"model": "mpl"}, "model=mpl: no such name; did you mean 'mlp'?"),
     "an unknown keyword": ({"epoch": 3}, "unknown flag epoch=; did you mean 'epochs='?"),

@@ -50,7 +50,7 @@ def write_network(
     elif isinstance(model, (str, os.PathLike)):
         onnx = Path(model)
         if onnx.suffix != ".onnx":
-            is_file = onnx.is_file() or onnx.suffix == ".json"
+            is_file = onnx.is_file() or (onnx.suffix == ".json" and ":" not in str(model))
             return (f"file:{onnx.absolute()}" if is_file else str(model)), None
     else:
         raise UsageError(
