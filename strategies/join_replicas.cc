@@ -117,17 +117,18 @@ JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph)
   if (!choice.why_host.empty() && first.rank() == 0) {
     log(LogLevel::kInfo, "gradients are copied to the host and summed there: " + choice.why_host);
   }
+  const auto timeout = std::chrono::duration_cast<std::chrono::seconds>(collective.timeout);
   joined.updates_on_device = choice.place != SumPlace::kHost;
   if (choice.place == SumPlace::kOneGpu) {
     joined.on_device = load_cuda_module().join_on_one_gpu(backend_options(options, 0).device,
-                                                          options.replicas, collective.timeout);
+                                                          options.replicas, timeout);
   }
   for (int r = 0; choice.place == SumPlace::kNccl && r < options.replicas; ++r) {
     joined.on_device.push_back(
         load_cuda_module().join_by_nccl({.rank = first.rank() + r,
                                          .size = first.size(),
                                          .device = backend_options(options, r).device,
-                                         .timeout = collective.timeout}));
+                                         .timeout = timeout}));
   }
   return joined;
 }

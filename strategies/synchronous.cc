@@ -50,6 +50,9 @@ CollectiveOptions collective_options(const StrategyOptions& options, const Graph
   return {.name = options.collective,
           .num_local_ranks = options.replicas,
           .block_elements = kTrailerElements + graph.parameter_layout().total(),
+          .progress = options.membership == nullptr
+                          ? PeerProgress()
+                          : [tasks = options.membership] { return tasks->lowest_step(); },
           .membership = options.membership,
           .transport = options.transport,
           .link = options.link};

@@ -127,6 +127,12 @@ std::int64_t decode_number(const Frame& frame) noexcept {
   return number;
 }
 
+std::int64_t decode_second_number(const Frame& frame) {
+  const std::size_t space = frame.payload.find(' ');
+  return space == std::string::npos ? -1
+                                    : decode_number({frame.type, frame.payload.substr(space + 1)});
+}
+
 Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
   return {.nonce = spec.nonce,
           .index = spec.index,

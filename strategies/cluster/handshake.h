@@ -18,7 +18,9 @@ enum MessageType : std::uint16_t {
   kWelcome,    // from rank 0: Welcome, the answer to a valid Hello
   kRejected,   // from rank 0: Refusal; rank 0 then closes the connection
   kRoster,     // from rank 0: Roster, when all tasks have connected
-  kHeartbeat,  // in both directions: the sender's step, as a decimal number
+  // In both directions: the sender's step, as a decimal number. From rank 0, the lowest step of all
+  // tasks follows, after a space.
+  kHeartbeat,
   kText,  // for exchange(): to rank 0 a task's text; from rank 0 the texts of all tasks, by index
   kLeaving,  // to rank 0: the sender has called leave()
   kLeft,     // from rank 0: every task has called leave()
@@ -72,8 +74,10 @@ Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);
 
-// Returns the step in a heartbeat frame; -1 if the frame is malformed.
+// Return the step in a heartbeat frame, and the lowest step of all tasks that follows it; -1 if the
+// frame is malformed or has no second number.
 std::int64_t decode_number(const Frame& frame) noexcept;
+std::int64_t decode_second_number(const Frame& frame);
 
 // Returns the hello of this process, with the host name and boot id of this machine and the pid;
 // the other fields come from the arguments.

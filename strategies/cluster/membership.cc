@@ -45,6 +45,7 @@ class SingleMembership final : public Membership {
   std::optional<std::string> failure() const override { return std::nullopt; }
   void on_failure(std::function<void(const std::string&)>) override {}
   void report_step(std::int64_t) noexcept override {}
+  std::int64_t lowest_step() const noexcept override { return -1; }
   void leave() override {}
   void fail(std::string_view) noexcept override {}
 
@@ -59,7 +60,7 @@ class StarMembership final : public Membership {
         roster_(task.roster),
         timeout_(exchange_timeout + (index_ == 0 ? milliseconds(0) : kVerdictGrace)),
         aggregator_(static_cast<int>(roster_.members.size())),
-        io_(std::move(task), {&aggregator_, &queue_, &notice_, &step_}),
+        io_(std::move(task), {&aggregator_, &queue_, &notice_, &step_, &lowest_step_}),
         thread_([this](const std::stop_token& stop) {
           pthread_setname_np(pthread_self(), "membership");
           try {
@@ -98,6 +99,7 @@ class StarMembership final : public Membership {
   void report_step(std::int64_t step) noexcept override {
     step_.store(step, std::memory_order_relaxed);
   }
+  std::int64_t lowest_step() const noexcept override { return lowest_step_.load(); }
 
   void leave() override {
     queue_.post({kLeaving, ""});
@@ -145,6 +147,7 @@ class StarMembership final : public Membership {
   const Roster roster_;
   const milliseconds timeout_;
   std::atomic<std::int64_t> step_{-1};
+  std::atomic<std::int64_t> lowest_step_{-1};
   Aggregator aggregator_;  // collects the messages of all tasks; used on rank 0
   MembershipQueue queue_;
   FailureNotice notice_;

@@ -83,6 +83,9 @@ class Membership {
   // Sets the step that heartbeats report. If this task is lost, the verdict (see failure()) has
   // this step.
   virtual void report_step(std::int64_t step) noexcept = 0;
+  // Returns the lowest step of all tasks, as far as heartbeats have told; -1 if some task has not
+  // reported a step. The number rises while the slowest task makes progress.
+  virtual std::int64_t lowest_step() const noexcept = 0;
 
   // Leaves the job. Returns when every task has called leave(). Throws PeerError.
   virtual void leave() = 0;

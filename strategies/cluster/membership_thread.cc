@@ -227,6 +227,7 @@ void MembershipThread::on_message(Peer& peer, Frame frame) {
   if (ended_) return;
   if (frame.type == kHeartbeat) {
     peer.step = std::max(peer.step, decode_number(frame));
+    if (!is_rank_zero()) state_.lowest_step->store(decode_second_number(frame));
   } else if (!is_rank_zero()) {
     deliver(std::move(frame));
   } else if (frame.type == kFailing) {
@@ -290,7 +291,14 @@ void MembershipThread::send_heartbeats() {
   if (ended_ || now < next_heartbeat_) return;
   next_heartbeat_ = now + heartbeat_interval(peer_timeout_);
   const std::int64_t step = state_.step->load(std::memory_order_relaxed);
-  for (Peer& peer : peers_) peer.connection.queue({kHeartbeat, std::to_string(step)});
+  std::string text = std::to_string(step);
+  if (is_rank_zero()) {
+    std::int64_t lowest = step;
+    for (const Peer& peer : peers_) lowest = std::min(lowest, peer.step);
+    state_.lowest_step->store(lowest);
+    text += fmt::format(" {}", lowest);
+  }
+  for (Peer& peer : peers_) peer.connection.queue({kHeartbeat, text});
 }
 
 void MembershipThread::flush() {

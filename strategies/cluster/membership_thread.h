@@ -98,6 +98,7 @@ struct MembershipState {
   MembershipQueue* queue = nullptr;
   FailureNotice* notice = nullptr;
   const std::atomic<std::int64_t>* step = nullptr;
+  std::atomic<std::int64_t>* lowest_step = nullptr;  // of all tasks
 };
 
 // The work of the I/O thread: sockets, heartbeats and the verdict. One thread only.

@@ -14,6 +14,7 @@
 #include "ps/net/slow_link.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collective.h"
+#include "strategies/collective/progress_deadline.h"
 
 namespace syncopate {
 
@@ -30,8 +31,9 @@ struct CollectiveOptions {
   int num_local_ranks = 1;
   std::int64_t block_elements = 0;  // number of elements of each rank's gradient block
   // The longest wait for ranks that are alive. It must be longer than the chief takes to write a
-  // checkpoint.
-  std::chrono::seconds timeout{600};
+  // checkpoint. The wait of an all-gather goes on while the slowest rank makes progress.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(600);
+  PeerProgress progress{};  // empty: unknown
   // The membership; null if this is the only task of the job. Must outlive the collectives.
   Membership* membership = nullptr;
   Transport transport = Transport::kAuto;

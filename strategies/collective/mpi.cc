@@ -197,6 +197,7 @@ class MpiCollective final : public Collective {
       : rank_(rank),
         size_(size),
         timeout_(options.timeout),
+        peer_progress_(options.progress),
         block_(make_host_tensor({options.block_elements}, DType::kF32)) {
     communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
   }
@@ -284,7 +285,11 @@ class MpiCollective final : public Collective {
 
   // Waits for the communication thread's progress. Returns false at the timeout.
   bool await(const WorkProgress& progress, std::uint64_t work) const {
-    const WorkProgress::Outcome outcome = progress.wait(work, Deadline::after(timeout_));
+    ProgressDeadline deadline(timeout_, peer_progress_);
+    WorkProgress::Outcome outcome = WorkProgress::Outcome::kLate;
+    do {
+      outcome = progress.wait(work, Deadline::after(deadline.remaining()));
+    } while (outcome == WorkProgress::Outcome::kLate && !deadline.passed());
     if (outcome == WorkProgress::Outcome::kAborted) abort_reason_.throw_if_set();
     return outcome == WorkProgress::Outcome::kEnded;
   }
@@ -370,6 +375,7 @@ class MpiCollective final : public Collective {
   const int rank_;
   const int size_;
   const std::chrono::nanoseconds timeout_;
+  const PeerProgress peer_progress_;
   Tensor block_;
   AbortReason abort_reason_;
 

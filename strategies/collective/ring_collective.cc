@@ -42,6 +42,7 @@ class RingCollective final : public Collective {
     int size = 1;
     std::int64_t block_elements = 0;
     std::chrono::nanoseconds timeout{};
+    PeerProgress progress{};
     // The membership knows the cause of a closed connection, so the ring waits to be told by it.
     bool has_membership = false;
     std::shared_ptr<LinkForwarder> forwarder;  // emulates this task's slow network link
@@ -110,7 +111,7 @@ class RingCollective final : public Collective {
       std::ranges::copy(mine, all.begin());
       return;
     }
-    run_small([&](const Deadline& deadline) {
+    run_small([&](ProgressDeadline& deadline) {
       messages_.all_gather(mine, all, abort_reason_, deadline);
     });
   }
@@ -118,7 +119,7 @@ class RingCollective final : public Collective {
   void broadcast(std::span<std::byte> bytes, int root) override {
     check_broadcast(root, size());
     if (options_.size == 1) return abort_reason_.throw_if_set();
-    run_small([&](const Deadline& deadline) {
+    run_small([&](ProgressDeadline& deadline) {
       messages_.broadcast(bytes, root, abort_reason_, deadline);
     });
   }
@@ -158,7 +159,8 @@ class RingCollective final : public Collective {
   void run_small(const Operation& operation) {
     if (progress_.is_aborted()) throw_reason();
     try {
-      operation(Deadline::after(options_.timeout));
+      ProgressDeadline deadline(options_.timeout, options_.progress);
+      operation(deadline);
     } catch (const LinkClosed& closed) {
       give_up(closed.reason, true);
     } catch (const LateRank& late) {
@@ -296,6 +298,7 @@ std::vector<std::unique_ptr<Collective>> make_tcp_ring_collectives(
                                 .size = ring.size,
                                 .block_elements = options.block_elements,
                                 .timeout = options.timeout,
+                                .progress = options.progress,
                                 .has_membership = options.membership != nullptr,
                                 .forwarder = ring.forwarder},
         std::move(ring.links[local])));

@@ -30,7 +30,7 @@ RingMessages::RingMessages(FileDescriptor to_next, FileDescriptor from_previous,
     : to_next_(std::move(to_next)), from_previous_(std::move(from_previous)), rank_(rank), n_(n) {}
 
 void RingMessages::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                              const AbortReason& abort_reason, const Deadline& deadline) {
+                              const AbortReason& abort_reason, ProgressDeadline& deadline) {
   std::ranges::copy(mine, all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_);
   // Message i carries the bytes of rank (rank_ - i) mod n_ to the next rank.
   const MessageSequence parts{.memory = all,
@@ -47,7 +47,7 @@ void RingMessages::all_gather(std::span<const std::byte> mine, std::span<std::by
 }
 
 void RingMessages::broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,
-                             const Deadline& deadline) {
+                             ProgressDeadline& deadline) {
   const auto num_parts =
       static_cast<std::int64_t>((bytes.size() + kBroadcastPartBytes - 1) / kBroadcastPartBytes);
   const MessageSequence parts{.memory = bytes,
@@ -75,7 +75,7 @@ std::span<std::byte> RingMessages::MessageSequence::part(std::int64_t i) const n
 }
 
 void RingMessages::run(const Operation& requested, const AbortReason& abort_reason,
-                       const Deadline& deadline) {
+                       ProgressDeadline& deadline) {
   Operation operation = requested;
   operation.header.sequence = sequence_++;
   sent_ = received_ = 0;

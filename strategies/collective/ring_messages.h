@@ -12,6 +12,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
+#include "strategies/collective/progress_deadline.h"
 #include "strategies/collective/ring_all_reduce.h"
 #include "strategies/collective/work_progress.h"
 
@@ -35,9 +36,9 @@ class RingMessages {
   // PeerError if `abort_reason` is set or the ranks call different operations. They throw
   // LinkClosed if a connection is closed, and LateRank if the deadline passes.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
-                  const AbortReason& abort_reason, const Deadline& deadline);
+                  const AbortReason& abort_reason, ProgressDeadline& deadline);
   void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,
-                 const Deadline& deadline);
+                 ProgressDeadline& deadline);
 
   // Sends the next rank the reason why this rank gives up, and closes the connection to the next
   // rank. Does not block. Only the first call has an effect.
@@ -76,7 +77,7 @@ class RingMessages {
     std::int64_t head_start = 0;
   };
 
-  void run(const Operation& operation, const AbortReason& abort_reason, const Deadline& deadline);
+  void run(const Operation& operation, const AbortReason& abort_reason, ProgressDeadline& deadline);
   bool send_some(const Operation& operation);
   bool receive_some(const Operation& operation);
   bool wants_to_send(const Operation& operation) const noexcept;

@@ -49,11 +49,11 @@ struct SharedRanks {
 class SharedMemoryCollective final : public Collective {
  public:
   SharedMemoryCollective(std::shared_ptr<SharedRanks> ranks, int rank,
-                         std::chrono::nanoseconds timeout)
+                         const CollectiveOptions& options)
       : ranks_(std::move(ranks)),
         sums_(sum_kernels(detect_isa())),
         block_(ranks_->blocks[static_cast<std::size_t>(rank)]),
-        queue_(*ranks_->queue, rank, timeout,
+        queue_(*ranks_->queue, rank, options.timeout, options.progress,
                [this](std::uint64_t job, std::int64_t piece) { add_piece(job, piece); }) {
     for (const Tensor& block : ranks_->blocks) {
       f32_.push_back(block.f32().data());
@@ -204,11 +204,11 @@ class SharedMemoryCollective final : public Collective {
 
 std::vector<std::unique_ptr<Collective>> make_ranks(const std::shared_ptr<SharedRanks>& shared,
                                                     int first_rank, int num_ranks,
-                                                    std::chrono::nanoseconds timeout) {
+                                                    const CollectiveOptions& options) {
   std::vector<std::unique_ptr<Collective>> ranks;
   ranks.reserve(static_cast<std::size_t>(num_ranks));
   for (int r = first_rank; r < first_rank + num_ranks; ++r) {
-    ranks.push_back(std::make_unique<SharedMemoryCollective>(shared, r, timeout));
+    ranks.push_back(std::make_unique<SharedMemoryCollective>(shared, r, options));
   }
   return ranks;
 }
@@ -229,7 +229,7 @@ std::vector<std::unique_ptr<Collective>> make_local_collectives(const Collective
   for (int r = 0; r < n; ++r) {
     shared->blocks.push_back(make_host_tensor({options.block_elements}, DType::kF32));
   }
-  return make_ranks(shared, 0, n, options.timeout);
+  return make_ranks(shared, 0, n, options);
 }
 
 std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
@@ -246,7 +246,7 @@ std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
   shared->queue = std::make_unique<WorkQueue>(segment->memory->data(), num_ranks);
   shared->memory = std::move(segment->memory);
   shared->blocks = std::move(segment->blocks);
-  return make_ranks(shared, me.first_replica, me.num_replicas, options.timeout);
+  return make_ranks(shared, me.first_replica, me.num_replicas, options);
 }
 
 }  // namespace syncopate

@@ -82,10 +82,11 @@ void WorkQueue::throw_aborted() const {
 }
 
 WorkQueueRank::WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout,
-                             Work work)
+                             PeerProgress progress, Work work)
     : queue_(queue),
       rank_(rank),
       timeout_(timeout),
+      progress_(std::move(progress)),
       spins_(is_crowded(queue.num_ranks()) ? kQueueSpinsWhenCrowded : kQueueSpins),
       work_(std::move(work)) {}
 
@@ -95,7 +96,7 @@ void WorkQueueRank::wait_until(const Ready& ready, const Message& message) {
     if (ready()) return;
     _mm_pause();
   }
-  const Deadline deadline = Deadline::after(timeout_);
+  ProgressDeadline deadline(timeout_, progress_);
   WorkQueue::SleepState& sleep = *queue_.sleep_;
   while (!ready()) {
     if (queue_.is_aborted()) queue_.throw_aborted();
@@ -205,8 +206,7 @@ std::string WorkQueueRank::timeout_text(const HasArrived& has_arrived,
 }
 
 std::string WorkQueueRank::waited_text() const {
-  return fmt::format("replica {} waited {} s for", rank_,
-                     std::chrono::duration_cast<std::chrono::seconds>(timeout_).count());
+  return fmt::format("replica {} waited {} for", rank_, in_seconds(timeout_));
 }
 
 void WorkQueueRank::post_message() {

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "strategies/collective/progress_deadline.h"
+
 namespace syncopate {
 
 // The shared state of the queue: a view of memory that all ranks map. Zeroed memory is an empty
@@ -78,8 +80,9 @@ class WorkQueueRank {
   // A function that executes piece `piece` of job `job`.
   using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
 
-  // `timeout` limits every wait of this rank for other ranks.
-  WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout, Work work);
+  // `timeout` limits every wait of this rank for other ranks, see ProgressDeadline.
+  WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout, PeerProgress progress,
+                Work work);
 
   int rank() const noexcept { return rank_; }
   int num_ranks() const noexcept { return queue_.num_ranks(); }
@@ -123,6 +126,7 @@ class WorkQueueRank {
   WorkQueue& queue_;
   int rank_;
   std::chrono::nanoseconds timeout_;
+  PeerProgress progress_;
   int spins_;
   Work work_;
   std::uint64_t num_posted_ = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <future>
@@ -69,6 +70,22 @@ TEST(Membership, ExchangesAnyBytesInRankOrder) {
       EXPECT_EQ(tasks[index]->exchange(mine)[2], std::to_string(round) + "/2");
     }
   });
+}
+
+TEST(Membership, TellsEveryTaskTheLowestStep) {
+  const Tasks tasks = meet(3);
+  const auto all_say = [&](std::int64_t step) {
+    return eventually([&] {
+      return std::ranges::all_of(tasks,
+                                 [&](const auto& task) { return task->lowest_step() == step; });
+    });
+  };
+  tasks[0]->report_step(7);
+  tasks[1]->report_step(9);
+  tasks[2]->report_step(5);
+  EXPECT_TRUE(all_say(5));
+  tasks[2]->report_step(8);
+  EXPECT_TRUE(all_say(7));
 }
 
 TEST(Membership, NamesTheTaskThatIsMissingFromAnExchange) {

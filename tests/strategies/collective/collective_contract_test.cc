@@ -21,6 +21,7 @@
 namespace syncopate {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Kind {
@@ -34,13 +35,15 @@ class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
  protected:
   int size() const { return std::get<1>(GetParam()); }
 
-  std::vector<std::unique_ptr<Collective>> make(seconds timeout = seconds(60)) const {
+  std::vector<std::unique_ptr<Collective>> make(milliseconds timeout = seconds(60),
+                                                const PeerProgress& progress = {}) const {
     CollectiveOptions options;
     options.name = std::get<0>(GetParam()).collective;
     options.transport = std::get<0>(GetParam()).transport;
     options.num_local_ranks = size();
     options.block_elements = 100'003;
     options.timeout = timeout;
+    options.progress = progress;
     return make_collectives(options);
   }
 
@@ -251,6 +254,30 @@ TEST_P(EveryCollectiveWithAbsentRank, NamesTheRankThatDoesNotArrive) {
       EXPECT_TRUE(contains(error, "1 s"));
     }
   }
+}
+
+// The number of the peers' progress changes whenever a waiting rank looks at it, and the last rank
+// comes after more than three timeouts.
+TEST_P(EveryCollectiveWithAbsentRank, WaitsLongerThanTheTimeoutForARankThatMakesProgress) {
+  std::atomic<std::int64_t> looks = 0;
+  const auto ranks = make(milliseconds(40), [&] { return ++looks; });
+  run(ranks, [&](Collective& rank) -> std::string {
+    const Deadline deadline = Deadline::after(seconds(30));
+    while (rank.rank() == size() - 1 && looks < 32 * (size() - 1)) {
+      if (deadline.passed()) return "no rank looked for progress";
+      std::this_thread::yield();
+    }
+    return check_all_gather(rank);
+  });
+}
+
+TEST_P(EveryCollectiveWithAbsentRank, GivesUpARankWithoutProgress) {
+  const auto ranks = make(milliseconds(40), [] { return 7; });
+  const auto errors = errors_of_others(ranks, [&](Collective& rank) {
+    std::vector<std::byte> all(static_cast<std::size_t>(size()));
+    rank.all_gather(std::span(all).first(1), all);
+  });
+  for (const std::string& error : errors) EXPECT_TRUE(contains(error, "0.04 s")) << error;
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryCollectiveWithAbsentRank,

@@ -38,6 +38,7 @@ class TwoTasks final : public Membership {
   }
   void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
   void report_step(std::int64_t /*step*/) noexcept override {}
+  std::int64_t lowest_step() const noexcept override { return -1; }
   void leave() override {}
   void fail(std::string_view reason) noexcept override { last_failure_ = reason; }
 

@@ -46,6 +46,7 @@ class FakePeers final : public Membership {
     notice_.subscribe(callback);
   }
   void report_step(std::int64_t /*step*/) noexcept override {}
+  std::int64_t lowest_step() const noexcept override { return -1; }
   void leave() override {}
   void fail(std::string_view /*reason*/) noexcept override {}
 
