@@ -79,6 +79,11 @@ class SynchronousJob {
   // next step. Called by the replica's thread after agree(). Precondition: the optimizer keeps a
   // moving average.
   virtual Tensor average(const Replica& replica) = 0;
+  // Returns how many steps the current round of this task still has. The task may ask at any time.
+  virtual std::int64_t steps_left_in_round() const { return 1; }
+  // Returns the number of steps of each replica of the job in the last round; empty while every
+  // step is a round. The numbers differ if a task ended its round early, by UpdateStep::ends_round.
+  virtual std::span<const std::int64_t> steps_of_round() const { return {}; }
   // Returns for each stage of the job how many seconds it has waited for other stages in all steps
   // so far; empty for a strategy without stages.
   virtual std::vector<double> idle_seconds() { return {}; }
@@ -100,7 +105,7 @@ class Strategy {
   virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
   // Returns whether every replica updates its own copy of the variables in this step, by the
   // gradient of its own samples. The loss is then divided by the number of these samples.
-  virtual bool is_local(std::int64_t /*step*/) const noexcept { return false; }
+  virtual bool is_local(const UpdateStep& /*step*/) const { return false; }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;
 

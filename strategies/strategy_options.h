@@ -75,10 +75,18 @@ struct LocalUpdateOptions {
   bool outer_nesterov = false;
   bool outer_scale_by_rate = false;
   InnerState inner_state = InnerState::kKeep;
+  // How many times in a round the replicas of one task take the mean of their values; at the end of
+  // the round, all replicas do. 1: only then.
+  std::int64_t sync_groups = 1;
+  // The epoch at which rounds begin, with a fraction, if the outer step begins with sums of
+  // gradients.
+  std::optional<double> local_from;
 };
 
 // Returns the constants of the outer step. Throws UsageError for an unknown name.
 OuterRuleOptions outer_options(const LocalUpdateOptions& options);
+// Returns whether the workers sum their gradients in a step after `epochs` passes over the data.
+bool sums_gradients(const LocalUpdateOptions& options, double epochs);
 
 // Returns whether each step makes one update from the gradients of all workers. False for
 // asynchronous training, SSP, and synchronous updates with backup workers.

@@ -40,6 +40,7 @@
 #include "worker/run/run_data.h"
 #include "worker/run/run_devices.h"
 #include "worker/run/run_folder.h"
+#include "worker/run/run_memory.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/train/metrics.h"
@@ -80,7 +81,9 @@ class TrainChecks {
           choose_batch(options_, expected_replicas(options_), data_.train->size(), shares);
       if (graph_) {
         require_batch_norm_values(*graph_, options_, expected_replicas(options_), *global_batch);
+        try_memory(shares);
       }
+      require_whole_round(options_, data_.train->size(), *global_batch);
     });
     if (options_.cluster.is_chief()) {
       look_for_another_run();
@@ -98,6 +101,13 @@ class TrainChecks {
     } catch (const Error& error) {
       refusals_.emplace_back(error.what());
     }
+  }
+
+  // shares: the strategy, with the largest batch of a replica.
+  void try_memory(const StrategyOptions& shares) const {
+    TrainOptions run = options_;
+    run.strategy = shares;
+    require_memory(run, *graph_, nullptr);
   }
 
   void try_cut() const {

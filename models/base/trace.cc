@@ -28,14 +28,15 @@ struct KindRow {
   std::string_view number;  // what the number of such a span counts
 };
 // By TraceKind.
-constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
+constexpr std::array<KindRow, 9> kKinds = {{{"step", "step", "step"},
                                             {"input", "input", "batch"},
                                             {"forward", "compute", "micro_batch"},
                                             {"backward", "compute", "micro_batch"},
                                             {"communication", "communication", "micro_batch"},
                                             {"update", "update", ""},
                                             {"evaluation", "evaluation", "step"},
-                                            {"checkpoint", "checkpoint", "step"}}};
+                                            {"checkpoint", "checkpoint", "step"},
+                                            {"exchange", "communication", "round"}}};
 
 FileDescriptor open_to_write(const std::filesystem::path& path) {
   constexpr mode_t kBeforeUmask = 0666;

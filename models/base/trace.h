@@ -30,6 +30,7 @@ enum class TraceKind : std::uint8_t {
   kUpdate,
   kEvaluation,
   kCheckpoint,
+  kExchange,  // the end of a round of local updates: waiting for replicas, sums and the outer step
 };
 
 class Trace;

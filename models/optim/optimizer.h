@@ -43,7 +43,10 @@ struct UpdateStep {
   std::int64_t step = 1;  // number of the update, starting at 1; Adam's bias correction uses it
   // Factor of the momentum in this update. Only outer rules use it (outer_rule.h).
   double momentum_scale = 1.0;
-  bool is_last = false;  // whether the run ends with this update; no update rule uses it
+  // The rest is for strategies; no update rule uses it.
+  double epochs = 0.0;      // passes over the data before the step, with a fraction
+  bool is_last = false;     // whether the run ends with this update
+  bool ends_round = false;  // whether a round ends with this update, although it has steps left
 };
 
 // An optimizer's update rule. Immutable, thread-safe.

@@ -16,10 +16,16 @@
 namespace syncopate {
 namespace {
 
-// The sources of the formulas: Stich 2019 for the average; Wang et al. 2020, algorithm 1, for
-// SlowMo; Douillard et al. 2023, algorithm 1, for DiLoCo.
+// The sources of the formulas: Stich 2019 for the average; Lin et al. 2018, section 3, for
+// post-local SGD; Wang et al. 2020, algorithm 1, for SlowMo; Douillard et al. 2023, algorithm 1,
+// for DiLoCo.
 constexpr std::array kOuterRules = {
     OuterRuleRow{.name = "average", .help = "the mean of the workers' values", .defaults = {}},
+    OuterRuleRow{.name = "post-local",
+                 .help = "the same mean from epoch --local-from on; until then, the workers sum "
+                         "gradients in every step",
+                 .defaults = {},
+                 .begins_with_sums = true},
     OuterRuleRow{.name = "slowmo",
                  .help = "slow momentum, scaled by the inner learning rate",
                  .defaults = {.momentum = 0.5, .scale_by_rate = true}},

@@ -32,6 +32,8 @@ struct OuterRuleRow {
   std::string_view name;
   std::string_view help;
   OuterRuleOptions defaults;
+  // Whether the workers sum gradients in every step before the first round.
+  bool begins_with_sums = false;
 };
 // Returns the table of named settings.
 std::span<const OuterRuleRow> outer_rules() noexcept;

@@ -22,15 +22,31 @@ class LocalSgd final : public SynchronousStrategy {
  public:
   LocalSgd(const StrategyOptions& options, const Graph& graph)
       : SynchronousStrategy(options, graph, join_replicas(options, graph), nullptr) {
+    if (outer_rule_row(options.local.outer).begins_with_sums) {
+      require_summable_reports(options, replicas_in_sync());
+    }
+    std::vector<std::unique_ptr<Collective>> groups(replicas().size());
+    if (options.local.sync_groups > 1) {
+      // Values lie outside of the blocks, which are therefore small.
+      groups = make_local_collectives({.num_local_ranks = options.replicas, .block_elements = 1});
+      for (const auto& group : groups) groups_.push_back(group.get());
+    }
     for (Replica& replica : replicas()) {
       auto variables = std::make_unique<LocalVariables>(
-          replica, options, aborted_, [this](Replica& own) { average_statistics(own); });
+          replica, options, aborted_, std::move(groups[static_cast<std::size_t>(replica.index)]),
+          [this](Replica& own) { average_statistics(own); });
       variables_.push_back(variables.get());
       replica.variables = std::move(variables);
     }
   }
 
-  bool is_local(std::int64_t /*step*/) const noexcept override { return true; }
+  bool is_local(const UpdateStep& step) const override {
+    return !sums_gradients(options().local, step.epochs);
+  }
+  std::int64_t steps_left_in_round() const override { return variables_.front()->steps_left(); }
+  std::span<const std::int64_t> steps_of_round() const override {
+    return variables_.front()->steps_of_round();
+  }
   Snapshot snapshot() override {
     Snapshot now = SynchronousStrategy::snapshot();
     now.outer_rate = variables_.front()->outer_rate();
@@ -41,15 +57,18 @@ class LocalSgd final : public SynchronousStrategy {
   void restore(const Snapshot& saved) override;
   void abort(std::string_view reason) noexcept override {
     aborted_.set(reason);
+    for (Collective* const group : groups_) group->abort(reason);
     SynchronousStrategy::abort(reason);
   }
 
  private:
   // Returns how many sets of inner slots a checkpoint has: one for each worker, one if all workers
-  // have equal slots at the end of a round, or none if the slots are zeros then.
+  // have equal slots, or none if the slots are always zeros when a checkpoint is written.
   int inner_sets() const {
-    if (options().local.inner_state == InnerState::kReset) return 0;
-    return options().local.inner_state == InnerState::kAverage ? 1 : replicas_in_sync();
+    if (variables_.front()->sums_gradients()) return 1;
+    const InnerState state = options().local.inner_state;
+    if (state == InnerState::kKeep) return replicas_in_sync();
+    return state == InnerState::kAverage || options().local.local_from ? 1 : 0;
   }
   // Returns the names of the inner slots of all workers, worker by worker.
   std::vector<std::string> inner_names() const;
@@ -62,6 +81,7 @@ class LocalSgd final : public SynchronousStrategy {
 
   AbortReason aborted_;
   std::vector<LocalVariables*> variables_;  // of each replica, which owns them
+  std::vector<Collective*> groups_;         // of each replica, owned by its variables
 };
 
 std::vector<std::string> LocalSgd::inner_names() const {
@@ -156,6 +176,11 @@ OuterRuleOptions outer_options(const LocalUpdateOptions& options) {
   return outer;
 }
 
+bool sums_gradients(const LocalUpdateOptions& options, double epochs) {
+  constexpr double kRounding = 1e-9;  // of the number of epochs
+  return options.local_from && epochs + kRounding < *options.local_from;
+}
+
 void check_local_updates(const StrategyOptions& options) {
   const std::string strategy = fmt::format("--strategy {}", options.name);
   if (options.local.sync_every < 1) {
@@ -163,6 +188,26 @@ void check_local_updates(const StrategyOptions& options) {
         "{} requires --sync-every N: each worker trains N steps between two exchanges; a larger N "
         "sends less, and the workers' models drift further apart; try --sync-every 8",
         strategy));
+  }
+  const LocalUpdateOptions& local = options.local;
+  if (local.sync_groups > 1 && options.replicas < 2) {
+    throw UsageError(fmt::format(
+        "--sync-groups {}: a task has one replica, so it has no group; give --replicas N, or leave "
+        "the flag out",
+        local.sync_groups));
+  }
+  if (local.sync_groups < 1 || local.sync_every % local.sync_groups != 0) {
+    throw UsageError(fmt::format(
+        "--sync-groups {}: expected a divisor of --sync-every {}, because a round has as many "
+        "parts of equal length",
+        local.sync_groups, local.sync_every));
+  }
+  const bool begins_with_sums = outer_rule_row(options.local.outer).begins_with_sums;
+  if (begins_with_sums && !options.local.local_from) {
+    throw UsageError(fmt::format(
+        "--outer {} requires --local-from EPOCH: until then, the workers sum gradients in every "
+        "step; try the epoch of the first decay of the learning rate",
+        options.local.outer));
   }
   const OuterRuleOptions outer = outer_options(options.local);
   (void)make_outer_rule(outer);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "models/optim/outer_rule.h"
@@ -39,16 +40,17 @@ std::uint64_t add_to_hash(std::uint64_t hash, std::span<const float> values) {
 }  // namespace
 
 LocalVariables::LocalVariables(Replica& replica, const StrategyOptions& options,
-                               const AbortReason& aborted,
+                               const AbortReason& aborted, std::unique_ptr<Collective> group,
                                std::function<void(Replica&)> average_statistics)
     : replica_(replica),
       update_(replica, options),
-      sync_every_(options.local.sync_every),
-      inner_state_(options.local.inner_state),
+      sums_(replica, update_),
+      options_(options.local),
       outer_options_(outer_options(options.local)),
       outer_(make_outer_rule(outer_options_), replica.arena->layout().total()),
       needs_displacements_(needs_displacements(outer_options_, replica.collective->size())),
       aborted_(aborted),
+      group_(std::move(group)),
       average_statistics_(std::move(average_statistics)) {
   if (needs_displacements_) {
     start_ = make_host_tensor({replica.arena->layout().total()}, DType::kF32);
@@ -58,19 +60,36 @@ LocalVariables::LocalVariables(Replica& replica, const StrategyOptions& options,
 void LocalVariables::pull(const UpdateStep& update) {
   aborted_.throw_if_set();
   now_ = update;
+  sums_now_ = syncopate::sums_gradients(options_, update.epochs);
+  if (sums_now_) return update_.begin(update);
   UpdateStep inner = update;
   // Fresh slots need a fresh count: with zeros, Adam's bias correction of a late step would be too
   // weak.
-  if (inner_state_ == InnerState::kReset) inner.step = round_.steps + 1;
+  if (options_.inner_state == InnerState::kReset) {
+    inner.step = round_.steps + 1;
+    if (rounds_ == 0 && round_.steps == 0) reset_inner_state();  // after sums of gradients
+  }
   update_.begin(inner);
   if (round_.steps > 0 || !needs_displacements_) return;
   std::ranges::copy(replica_.arena->values().f32(), start_.f32().begin());
 }
 
+void LocalVariables::push(BucketId bucket, const StepReport& report) {
+  if (sums_now_) return sums_.push(bucket, report);
+  report_ = report;
+}
+
 StepReport LocalVariables::commit() {
+  if (sums_now_) return sums_.commit();
   update_.clip_and_update_all();
   add_step(round_, report_);
-  if (round_.steps == sync_every_ || now_.is_last) return end_round();
+  if (round_.steps == options_.sync_every || now_.is_last || now_.ends_round) {
+    return end_round();
+  }
+  if (group_ != nullptr) {
+    group_samples_ += report_.scores.num_samples;
+    if (round_.steps % (options_.sync_every / options_.sync_groups) == 0) average_group();
+  }
   StepReport own = report_;
   own.round_steps = 0;
   return own;
@@ -80,7 +99,7 @@ CommunicationTimes LocalVariables::times() const {
   CommunicationTimes times = replica_.collective->times();
   times.exposed_seconds += gather_seconds_;
   times.under_way_seconds += gather_seconds_;
-  times.peers_wait_seconds = gather_seconds_;
+  times.peers_wait_seconds = gather_seconds_ + sums_.peers_wait_seconds();
   return times;
 }
 
@@ -90,10 +109,16 @@ std::optional<float> LocalVariables::outer_rate() const {
 }
 
 StepReport LocalVariables::end_round() {
+  const Span exchange(replica_.trace, TraceKind::kExchange, rounds_ + 1);
   RoundReport own = std::exchange(round_, {});
+  group_samples_ = 0;
   own.hash = hash_;
+  own.learning_rate = now_.learning_rate;
+  own.is_last = now_.is_last;
   ++rounds_;
   const std::vector<RoundReport> all = gather(own);
+  steps_of_round_.clear();
+  for (const RoundReport& report : all) steps_of_round_.push_back(report.steps);
   StepReport total = sum_of(all);
   const float weight = weight_of(all, static_cast<std::size_t>(replica_.collective->rank()));
   if (!needs_displacements_) {
@@ -109,7 +134,7 @@ StepReport LocalVariables::end_round() {
   }
   std::ranges::copy(start_.f32(), values.f32().begin());
   if (std::isfinite(total.scores.loss)) {
-    make_outer_step();
+    make_outer_step(all);
     end_inner_state(weight);
   }
   replica_.arena->bump_all_versions();
@@ -125,6 +150,21 @@ std::vector<RoundReport> LocalVariables::gather(const RoundReport& own) {
   gather_seconds_ += std::chrono::duration<double>(Clock::now() - begun).count();
   require_equal_hashes(all);
   return all;
+}
+
+void LocalVariables::average_group() {
+  const Span span(replica_.trace, TraceKind::kExchange, rounds_ + 1);
+  const auto own = static_cast<double>(std::exchange(group_samples_, 0));
+  std::vector<double> samples(static_cast<std::size_t>(group_->size()));
+  group_->all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(samples)));
+  const double all = std::accumulate(samples.begin(), samples.end(), 0.0);
+  if (all == 0.0) return;
+  const Tensor& sum = replica_.arena->gradients();
+  const std::span<float> values = replica_.arena->values().f32();
+  displacement(sum.f32(), start_.f32(), values, static_cast<float>(own / all));
+  group_->wait(group_->all_reduce(sum, 0));
+  displacement(values, start_.f32(), sum.f32(), 1.0F);
+  replica_.arena->bump_all_versions();
 }
 
 void LocalVariables::sum_displacements(float weight) {
@@ -143,29 +183,34 @@ void LocalVariables::sum_displacements(float weight) {
   for (const WorkId sum : sums) collective.wait(sum);
 }
 
-void LocalVariables::make_outer_step() {
+void LocalVariables::make_outer_step(std::span<const RoundReport> reports) {
+  const float rate = last_learning_rate(reports);
   {
     const Span span(replica_.trace, TraceKind::kUpdate);
     replica_.backend->update(
-        outer_.optimizer(),
-        outer_step(outer_options_, rounds_, now_.learning_rate, rate_of_last_round_),
+        outer_.optimizer(), outer_step(outer_options_, rounds_, rate, rate_of_last_round_),
         *replica_.arena, outer_.tensors(), {0, replica_.arena->layout().total()});
   }
-  rate_of_last_round_ = now_.learning_rate;
+  rate_of_last_round_ = rate;
   average_statistics_(replica_);
   hash_ = hash();
   // The hash of a round is compared at the end of the next one, and this is the last.
-  if (now_.is_last) (void)gather({.hash = hash_});
+  const bool is_last = std::ranges::any_of(reports, &RoundReport::is_last);
+  if (is_last) (void)gather({.hash = hash_});
 }
 
 void LocalVariables::end_inner_state(float weight) {
+  if (options_.inner_state == InnerState::kReset) reset_inner_state();
+  if (options_.inner_state != InnerState::kAverage || replica_.collective->size() == 1) return;
   for (const Snapshot::Slot& slot : inner_slots()) {
-    if (inner_state_ == InnerState::kReset) std::ranges::fill(slot.values.f32(), 0.0F);
-    if (inner_state_ != InnerState::kAverage || replica_.collective->size() == 1) continue;
     for (float& value : slot.values.f32()) value *= weight;
     const Span span(replica_.trace, TraceKind::kCommunication);
     replica_.collective->wait(replica_.collective->all_reduce(slot.values, 0));
   }
+}
+
+void LocalVariables::reset_inner_state() {
+  for (const Snapshot::Slot& slot : inner_slots()) std::ranges::fill(slot.values.f32(), 0.0F);
 }
 
 std::uint64_t LocalVariables::hash() const {

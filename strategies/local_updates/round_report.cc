@@ -42,6 +42,11 @@ StepReport sum_of(std::span<const RoundReport> reports) noexcept {
   return total;
 }
 
+float last_learning_rate(std::span<const RoundReport> reports) noexcept {
+  // The first of those with the most steps, so that all replicas take the same.
+  return std::ranges::max_element(reports, {}, &RoundReport::steps)->learning_rate;
+}
+
 float weight_of(std::span<const RoundReport> reports, std::size_t replica) noexcept {
   return static_cast<float>(static_cast<double>(reports[replica].sum.scores.num_samples) /
                             static_cast<double>(samples_of(reports)));

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "strategies/synchronous.h"
+#include "tests/strategies/collective/fake_membership.h"
 #include "tests/support/contains.h"
 #include "tests/support/thrown.h"
 
@@ -80,6 +82,17 @@ TEST(Nccl, IsRefusedIfAReplicaComputesOnTheCpu) {
   EXPECT_EQ(nccl_refusal(kOneOnACpu),
             "--collective nccl: replica 1 computes on the CPU, and NCCL sums on NVIDIA GPUs; "
             "choose --devices cuda, or --collective ring");
+}
+
+TEST(CollectiveOptionsOfAJob, KnowTheProgressOfTheSlowestTask) {
+  FakeMembership tasks([](const std::string& mine) { return mine; });
+  tasks.lowest = 7;
+  const Graph graph = [] {
+    GraphBuilder build("small");
+    return build.finish(build.dense(build.input({2}, {}), "fc", 2));
+  }();
+  EXPECT_EQ(collective_options({.membership = &tasks}, graph).progress(), 7);
+  EXPECT_FALSE(collective_options({}, graph).progress) << "there is no other task";
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct Progress {
   std::string normalize{};     // the value of --normalize; empty: the data set's normalization
   std::string data_samples{};  // the text of describe_training_samples()
   std::int64_t samples_per_update = 0;
+  std::int64_t rounds = 0;     // rounds of local updates so far
   std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
   std::int64_t skip_bad_records = 0;
   int apply_exif = 0;           // 1 if --exif was given

@@ -40,6 +40,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("normalize", info.progress.normalize, false);
   visit("data_samples", info.progress.data_samples, true);
   visit("samples_per_update", info.progress.samples_per_update, true);
+  visit("rounds", info.progress.rounds, false);
   visit("update_flags", info.progress.update_flags, true);
   visit("skip_bad_records", info.progress.skip_bad_records, false);
   visit("exif", info.progress.apply_exif, false);

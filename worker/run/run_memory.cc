@@ -63,10 +63,15 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
     memory.slots = static_cast<std::int64_t>(slots) * values;
   }
   if (strategy_of(options).has_rounds) {
+    const int workers = count_workers(options);
+    const bool have_own_slots = workers > 1 && strategy.local.inner_state == InnerState::kKeep;
+    if (have_own_slots && options.cluster.is_chief() && !options.loop.checkpoint_dir.empty()) {
+      memory.collected = workers * memory.slots;
+    }
     memory.values *= strategy.replicas;
     memory.slots *= strategy.replicas;
     const OuterRuleOptions outer = outer_options(strategy.local);
-    if (needs_displacements(outer, count_workers(options))) {
+    if (needs_displacements(outer, workers)) {
       memory.outer = (1 + std::ssize(make_outer_rule(outer)->slot_names())) * values;
     }
   }
@@ -88,10 +93,14 @@ std::string memory_refusal(const TrainOptions& options, const Graph& graph,
   }
   return fmt::format(
       "network {} needs at least {:.0f} MiB of memory {}: {:.0f} MiB of values, {:.0f} MiB of "
-      "optimizer state, and for each of {} replica{} {:.0f} MiB of gradients ({} threads) and "
+      "optimizer state{}, and for each of {} replica{} {:.0f} MiB of gradients ({} threads) and "
       "{:.0f} MiB of activations ({} samples){}; try a smaller --batch-size-per-replica, fewer "
       "--threads or replicas, or a smaller network",
       graph.name, mebibytes(memory.all()), found, mebibytes(memory.values), mebibytes(memory.slots),
+      memory.collected > 0
+          ? fmt::format(", {:.0f} MiB of all workers' optimizer state for a checkpoint",
+                        mebibytes(memory.collected))
+          : "",
       memory.replicas, memory.replicas == 1 ? "" : "s", mebibytes(memory.gradients),
       std::max(1, options.strategy.lanes), mebibytes(memory.activations),
       micro_batch_size(options.strategy),

@@ -21,9 +21,12 @@ struct RunMemory {
   std::int64_t slots = 0;
   std::int64_t activations = 0;  // activations of one replica that backward reads
   std::int64_t outer = 0;        // outer values and outer momentum of one replica
+  // Optimizer state of all workers, which the chief collects to write a checkpoint, if every worker
+  // has its own.
+  std::int64_t collected = 0;
   int replicas = 1;
   std::int64_t all() const noexcept {
-    return values + slots + replicas * (gradients + activations + outer);
+    return values + slots + collected + replicas * (gradients + activations + outer);
   }
 };
 

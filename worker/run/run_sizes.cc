@@ -9,6 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
 #include "strategies/input_shard.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate {
 namespace {
@@ -109,9 +110,12 @@ double learning_rate_factor(const TrainOptions& options, int replicas, std::int6
   const double reference = options.reference_batch_size > 0
                                ? static_cast<double>(options.reference_batch_size)
                                : of_replica;
-  const double of_update = strategy_of(options).has_rounds
-                               ? of_replica
-                               : static_cast<double>(samples_per_update(options, global_batch));
+  // If training begins with sums of gradients, the rate of these sums is kept in rounds. Source:
+  // the reference code of Lin et al. 2018, section 3.
+  const bool is_of_worker =
+      strategy_of(options).has_rounds && !options.strategy.local.local_from.has_value();
+  const double of_update =
+      is_of_worker ? of_replica : static_cast<double>(samples_per_update(options, global_batch));
   const double ratio = of_update / reference;
   return options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
 }
@@ -135,13 +139,27 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
   return schedule;
 }
 
-void require_whole_round(const TrainOptions& options, std::int64_t total_steps) {
-  const std::int64_t sync_every = options.strategy.local.sync_every;
-  if (!strategy_of(options).has_rounds || sync_every <= total_steps) return;
-  throw UsageError(
-      fmt::format("--sync-every {}: the whole run has {} steps, so the workers would exchange only "
-                  "at its end; give at most {}, or train longer",
-                  sync_every, total_steps, total_steps));
+void require_whole_round(const TrainOptions& options, std::int64_t dataset_size,
+                         std::int64_t global_batch) {
+  if (!strategy_of(options).has_rounds) return;
+  const LocalUpdateOptions& local = options.strategy.local;
+  const auto per_epoch = static_cast<double>(dataset_size / global_batch);
+  const std::int64_t total = remaining_steps(options.loop, {}, dataset_size, global_batch);
+  const double epochs = local.local_from.value_or(0.0);
+  const double run_epochs = static_cast<double>(total) / per_epoch;
+  if (local.local_from && epochs >= run_epochs) {
+    throw UsageError(fmt::format(
+        "--local-from {:g}: the run ends at epoch {:.6g}, so it would have no round; give an "
+        "earlier epoch, or choose --strategy {}",
+        epochs, run_epochs, kMultiWorkerMirrored));
+  }
+  const std::int64_t steps = total - static_cast<std::int64_t>(std::ceil(epochs * per_epoch));
+  if (local.sync_every <= steps) return;
+  throw UsageError(fmt::format(
+      "--sync-every {}: the whole run has {} steps{}, so the workers would exchange only at its "
+      "end; give at most {}, or train longer",
+      local.sync_every, steps, local.local_from ? fmt::format(" from epoch {:g} on", epochs) : "",
+      steps));
 }
 
 int count_workers(const TrainOptions& options) {

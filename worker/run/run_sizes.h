@@ -68,9 +68,10 @@ Autotune choose_autotune(const TrainOptions& options, const Membership* membersh
 // the samples per update, not from `global_batch`; with rounds, from the samples of one worker.
 double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch);
 
-// Throws UsageError if the run is shorter than a round of --sync-every steps, under a strategy with
-// rounds. total_steps: of the whole run.
-void require_whole_round(const TrainOptions& options, std::int64_t total_steps);
+// Throws UsageError if the run is shorter than a round of --sync-every steps, or ends before its
+// first round, under a strategy with rounds.
+void require_whole_round(const TrainOptions& options, std::int64_t dataset_size,
+                         std::int64_t global_batch);
 
 // Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,

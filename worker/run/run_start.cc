@@ -265,6 +265,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     if (values.resumed) {
       loads = start.resumed = true;
       start.progress.at = values.resumed->progress.at;
+      start.progress.rounds = values.resumed->progress.rounds;
       // Rules that are not given now must not decide later by evaluations of an earlier run.
       if (!options.loop.rules.any()) start.progress.at.rules.clear();
     }

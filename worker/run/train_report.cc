@@ -128,10 +128,17 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
     const LocalUpdateOptions& local = options.strategy.local;
     const OuterRuleOptions outer = outer_options(local);
     display.note(fmt::format(
-        "{}: an exchange after every {} step{}; outer step {}: learning rate {:g}, {}momentum {:g}"
-        "{}; optimizer state of the workers: {}",
-        name, local.sync_every, local.sync_every == 1 ? "" : "s", local.outer, outer.learning_rate,
-        outer.nesterov ? "Nesterov " : "", outer.momentum,
+        "{}: {}an exchange after every {} step{}{}; outer step {}: learning rate {:g}, {}momentum "
+        "{:g}{}; optimizer state of the workers: {}",
+        name,
+        local.local_from
+            ? fmt::format("sums of gradients until epoch {:g}, then ", *local.local_from)
+            : "",
+        local.sync_every, local.sync_every == 1 ? "" : "s",
+        local.sync_groups > 1 ? fmt::format(", the mean of a task's replicas after every {}",
+                                            local.sync_every / local.sync_groups)
+                              : "",
+        local.outer, outer.learning_rate, outer.nesterov ? "Nesterov " : "", outer.momentum,
         outer.scale_by_rate ? ", scaled by the learning rate" : "",
         syncopate::name(local.inner_state)));
   }
@@ -187,7 +194,12 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
           .peak_memory_bytes = peak_memory_bytes(),
           .weights_hash = outcome.weights_hash,
           .staleness = outcome.staleness,
-          .repeated_batches = outcome.repeated_batches};
+          .repeated_batches = outcome.repeated_batches,
+          .bytes_per_sample = outcome.bytes_per_sample,
+          .rounds = strategy_of(options).has_rounds
+                        ? std::optional(
+                              Summary::Rounds{outcome.progress.rounds, outcome.exchange_seconds})
+                        : std::nullopt};
 }
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,

@@ -171,7 +171,14 @@ double WorkerTimes::exposed_seconds() const {
          at_start_.front().exposed_seconds;
 }
 
-double WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
+double WorkerTimes::exchange_seconds() const {
+  const double waited =
+      strategy_.replicas().front().variables->times().peers_wait_seconds.value_or(0.0) -
+      at_start_.front().peers_wait_seconds.value_or(0.0);
+  return std::max(0.0, exposed_seconds() - waited);
+}
+
+WorkerTimes::OfJob WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.evaluation_shard();
   // Bytes are counted per process, so the counts of the first replica hold for the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
@@ -197,10 +204,11 @@ double WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
     values_of_replica += kOfReplica;
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
-  double longest_input_wait = 0.0;
+  OfJob of_job{.bytes_sent = times.bytes_sent ? std::optional<std::int64_t>(0) : std::nullopt};
   for (auto task = all.begin(); task != all.end(); task += std::ssize(mine)) {
-    longest_input_wait =
-        std::max(longest_input_wait, StepTotals::ratio(task[kInputWait], task[kSeconds]));
+    of_job.longest_input_wait =
+        std::max(of_job.longest_input_wait, StepTotals::ratio(task[kInputWait], task[kSeconds]));
+    if (of_job.bytes_sent) *of_job.bytes_sent += static_cast<std::int64_t>(task[kSent]);
     for (int r = 0; r < static_cast<int>(task[kCount]); ++r) {
       const auto its = task + kOfTask + r * kOfReplica;
       const double compute = task[kSeconds] - its[kExposed] - task[kInputWait];
@@ -218,7 +226,7 @@ double WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
       metrics.write(line);
     }
   }
-  return longest_input_wait;
+  return of_job;
 }
 
 }  // namespace syncopate

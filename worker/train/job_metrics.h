@@ -107,11 +107,18 @@ class WorkerTimes {
     double seconds = 0.0;      // duration of the steps
     double input_wait_seconds = 0.0;
   };
-  // Writes a line of metrics for each worker of the job; every task calls this function. Returns
-  // the fraction of time in which a task waited for input, for the task with the largest fraction.
-  double write(const Totals& totals, MetricsWriter& metrics) const;
+  struct OfJob {
+    // The fraction of time in which a task waited for input, for the task with the largest
+    // fraction.
+    double longest_input_wait = 0.0;
+    std::optional<std::int64_t> bytes_sent = {};  // by all tasks; nullopt if they are not counted
+  };
+  // Writes a line of metrics for each worker of the job; every task calls this function.
+  OfJob write(const Totals& totals, MetricsWriter& metrics) const;
   // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;
+  // Returns the same without the time spent waiting for slower replicas.
+  double exchange_seconds() const;
 
  private:
   Strategy& strategy_;

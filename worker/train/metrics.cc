@@ -76,6 +76,18 @@ OrderedJson or_null(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
+OrderedJson as_json(const LocalUpdateOptions& options) {
+  const OuterRuleOptions outer = outer_options(options);
+  OrderedJson all = {
+      {"sync_every", options.sync_every},           {"outer", options.outer},
+      {"outer_learning_rate", outer.learning_rate}, {"outer_momentum", outer.momentum},
+      {"outer_nesterov", outer.nesterov},           {"outer_scale_by_rate", outer.scale_by_rate},
+      {"inner_state", name(options.inner_state)}};
+  if (options.sync_groups > 1) all["sync_groups"] = options.sync_groups;
+  if (options.local_from) all["local_from"] = *options.local_from;
+  return all;
+}
+
 // Returns the key of a split's metric, such as "test_accuracy".
 std::string key_of(std::string_view split, const MetricValue& metric) {
   return fmt::format("{}_{}", split, metric.name());
@@ -125,6 +137,7 @@ class JsonLines final : public MetricsWriter {
                         {"in_step", metrics.is_synchronous}};
     if (!metrics.head.empty()) line["head"] = metrics.head;
     if (!metrics.normalize.empty()) line["normalize"] = metrics.normalize;
+    if (metrics.local_updates) line["local_updates"] = as_json(*metrics.local_updates);
     write_line(std::move(line));
   }
 
@@ -147,6 +160,10 @@ class JsonLines final : public MetricsWriter {
     if (metrics.loss_scale) {
       line["loss_scale"] = metrics.loss_scale->scale;
       line["skipped_steps"] = metrics.loss_scale->skipped_steps;
+    }
+    if (metrics.round) {
+      line["round"] = metrics.round->number;
+      line["inner_steps"] = metrics.round->inner_steps;
     }
     write_line(std::move(line));
   }
@@ -215,6 +232,11 @@ class JsonLines final : public MetricsWriter {
                         {"staleness", staleness_of(summary.staleness)}};
     if (!summary.stage_idle_fractions.empty()) {
       line["stage_idle_fractions"] = summary.stage_idle_fractions;
+    }
+    if (summary.bytes_per_sample) line["bytes_per_sample"] = *summary.bytes_per_sample;
+    if (summary.rounds) {
+      line["rounds"] = summary.rounds->number;
+      line["exchange_seconds"] = summary.rounds->exchange_seconds;
     }
     add_map_quality(line, "test", test);
     if (summary.validation) {

@@ -16,6 +16,7 @@
 #include "models/backend/device_load.h"
 #include "models/backend/model.h"
 #include "strategies/asynchronous_job.h"
+#include "strategies/strategy_options.h"
 #include "worker/train/metric_value.h"
 
 namespace syncopate {
@@ -32,6 +33,8 @@ struct BeginMetrics {
   double began_at = 0.0;       // wall clock, seconds since 1970 UTC
   std::string head = {};       // the value of --head; empty: no head
   std::string normalize = {};  // the value of --normalize; empty: the data set's normalization
+  // The settings of local updates; nullopt for a strategy without rounds.
+  std::optional<LocalUpdateOptions> local_updates = {};
 };
 // Returns the wall-clock time in seconds since 1970 UTC.
 double wall_clock_seconds();
@@ -58,6 +61,13 @@ struct StepMetrics {
   // The loss scale of the first replica of this task; nullopt if losses are not scaled, and in
   // asynchronous jobs.
   std::optional<LossScaleState> loss_scale = {};
+  // Number of rounds of local updates so far, and the number of steps in the last one; nullopt
+  // before the first round.
+  struct Round {
+    std::int64_t number = 0;
+    std::int64_t inner_steps = 0;
+  };
+  std::optional<Round> round = {};
 };
 
 struct EvalMetrics {
@@ -135,6 +145,16 @@ struct Summary {
   // trained each of these batches again, so the values contain the pushed part twice. 0 for
   // synchronous replicas.
   std::int64_t repeated_batches = 0;
+  // Bytes that all tasks have sent per trained sample, in this process; nullopt if the collective
+  // does not count bytes.
+  std::optional<double> bytes_per_sample = {};
+  // Rounds of local updates. The number includes earlier processes of a resumed run. The seconds
+  // count for the first replica of this task in this process, without waiting for other replicas.
+  struct Rounds {
+    std::int64_t number = 0;
+    double exchange_seconds = 0.0;
+  };
+  std::optional<Rounds> rounds = {};  // nullopt for a strategy without rounds
 };
 
 // Writes metrics. One thread only. A NaN is written as null. A line that cannot be written is lost;

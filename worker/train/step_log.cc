@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -83,17 +84,28 @@ void StepLog::write_line(const Progress& progress, double epochs, double learnin
                   .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
                   .communication_exposed_seconds = exposed / steps,
                   .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
-                  .loss_scale = loss_scale()});
+                  .loss_scale = loss_scale(),
+                  .round = last_round(progress)});
   waited_before_line_ = waited;
   times_before_line_ = now;
   line_ = {};
 }
 
+double StepLog::seconds_per_step() const {
+  return shown_steps_ > 0 ? all_.seconds / static_cast<double>(shown_steps_)
+                          : std::numeric_limits<double>::infinity();
+}
+
 double StepLog::remaining_seconds(std::int64_t step) const {
-  const double seconds_per_step = all_.seconds / static_cast<double>(shown_steps_);
-  const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - step);
+  const double to_the_end = seconds_per_step() * static_cast<double>(total_steps_ - step);
   if (options_.max_seconds <= 0.0) return to_the_end;
   return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
+}
+
+std::optional<StepMetrics::Round> StepLog::last_round(const Progress& progress) const {
+  const auto steps = synchronous_job(run_.strategy).steps_of_round();
+  if (steps.empty()) return std::nullopt;
+  return StepMetrics::Round{.number = progress.rounds, .inner_steps = std::ranges::max(steps)};
 }
 
 std::optional<LossScaleState> StepLog::loss_scale() const {

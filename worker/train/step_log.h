@@ -20,6 +20,8 @@ class StepLog {
 
   const StepTotals& all() const noexcept { return all_; }
   double epoch_loss() const { return epoch_.mean_loss(); }
+  // Returns the mean duration of the steps of this process; infinity before the first step.
+  double seconds_per_step() const;
 
   // Begins to count for epoch_loss(). A round counts for the epoch in which it ends.
   void begin_epoch() { epoch_ = {}; }
@@ -38,6 +40,7 @@ class StepLog {
  private:
   double remaining_seconds(std::int64_t step) const;
   std::optional<LossScaleState> loss_scale() const;
+  std::optional<StepMetrics::Round> last_round(const Progress& progress) const;
   CommunicationTimes times() const { return run_.strategy.replicas().front().variables->times(); }
 
   const TrainingRun& run_;

@@ -9,6 +9,8 @@
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batches/batch_plan.h"
+#include "worker/input/batches/uneven_round.h"
+#include "worker/train/bad_sample_count.h"
 #include "worker/train/job_metrics.h"
 #include "worker/train/metrics.h"
 #include "worker/train/step_log.h"
@@ -49,6 +51,7 @@ class TrainLoop {
         options_(options),
         progress_(start),
         rules_(options.rules, start.at.rules),
+        bad_samples_(run.bad_samples, synchronous_job(run.strategy)),
         log_(run, options, start.at.step + remaining_steps()),
         worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
@@ -65,13 +68,12 @@ class TrainLoop {
                                       .samples = progress_.at.samples,
                                       .began_at = wall_clock_seconds(),
                                       .head = progress_.head,
-                                      .normalize = progress_.normalize});
+                                      .normalize = progress_.normalize,
+                                      .local_updates = run_.local_updates});
     }
     // The checkpoint of a run that was stopped in an evaluation lacks what the evaluation causes.
-    const Place step_before{.step = progress_.at.step - 1,
-                            .epoch = position().epoch - (is_epoch_start(position()) ? 1 : 0)};
     if (rules_.any() && !finished() && progress_.at.step > rules_.judged_step() &&
-        evaluation_due(step_before) && !evaluate()) {
+        evaluation_due(last_round_begin()) && !evaluate()) {
       return stopped(run_.evaluator.stopped_by());
     }
     while (!finished()) {
@@ -109,12 +111,17 @@ class TrainLoop {
       if (!test_) return stopped(test.stopped_by());
     }
     if (const StepTotals& all = log_.all(); all.steps > 0) {
-      input_wait_fraction_ =
+      const WorkerTimes::OfJob times =
           worker_times_.write({.steps = all.steps,
                                .samples = all.samples,
                                .seconds = all.seconds,
                                .input_wait_seconds = run_.input.counters().wait_seconds},
                               run_.metrics);
+      input_wait_fraction_ = times.longest_input_wait;
+      if (times.bytes_sent) {
+        bytes_per_sample_ = StepTotals::ratio(static_cast<double>(*times.bytes_sent),
+                                              static_cast<double>(all.samples));
+      }
       for (const double idle : synchronous_job(run_.strategy).idle_seconds()) {
         stage_idle_fractions_.push_back(StepTotals::ratio(idle, all.seconds));
       }
@@ -127,6 +134,19 @@ class TrainLoop {
     return plan_from(progress_.at.position, run_.dataset_size, run_.global_batch).batch(0).position;
   }
   Place place() const { return {.step = progress_.at.step, .epoch = position().epoch}; }
+  // Returns a place at or before the begin of the round that ended at the position of a resume. An
+  // evaluation that became due before this place has been made.
+  Place last_round_begin() const {
+    const std::int64_t step =
+        std::max(rules_.judged_step(),
+                 progress_.at.step - synchronous_job(run_.strategy).steps_left_in_round());
+    const ps::DataPosition now = position();
+    const std::int64_t of_epoch = now.untrained.empty() ? now.offset / run_.global_batch : 0;
+    const std::int64_t of_earlier =
+        std::max<std::int64_t>(now.untrained.empty() ? progress_.at.step - step - of_epoch : 0, 0);
+    const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
+    return {.step = step, .epoch = now.epoch - (of_earlier + per_epoch - 1) / per_epoch};
+  }
   static bool is_epoch_start(const ps::DataPosition& at) {
     return at.offset == 0 && at.untrained.empty();
   }
@@ -154,7 +174,10 @@ class TrainLoop {
 
   // Runs the steps of a round. Takes the sums over all replicas when the round has ended.
   void train_round() {
-    const ps::DataPosition begin = position();
+    const Progress begin = progress_;
+    const ps::DataPosition begun_at = position();
+    const std::int64_t length =
+        std::min(synchronous_job(run_.strategy).steps_left_in_round(), remaining_steps());
     StepReport report;
     do {
       const ps::DataPosition now = position();
@@ -162,17 +185,60 @@ class TrainLoop {
       report = train_one();
       if (report.round_steps > 0) {
         stops_of_all_ = report.stops;
-        require_few_bad(begin, now.epoch, report.scores.num_bad);
         progress_.at.samples += report.scores.num_samples;
         log_.end_round(report);
+        join_steps(begin, length);
+        if (begun_at.untrained.empty()) {  // else of earlier epochs
+          bad_samples_.end_round(begun_at.epoch, last_epoch(), report.scores.num_bad);
+        }
+      } else {
+        bad_samples_.add_own(now.epoch, report.scores.num_bad);
       }
       log_.show(progress_.at.step, report);
     } while (report.round_steps == 0);
   }
 
+  // Moves to the place of the replica with the most steps in the round, if tasks that were asked to
+  // stop have ended the round early. begin: of the round. length: its steps without a request.
+  void join_steps(const Progress& begin, std::int64_t length) {
+    const std::span<const std::int64_t> steps = synchronous_job(run_.strategy).steps_of_round();
+    if (steps.empty()) return;
+    ++progress_.rounds;
+    if (!stops_of_all_.early_stop()) return;
+    const auto [least, most] = std::ranges::minmax(steps);
+    if (least == length) {
+      run_.display.note(
+          "the round is complete, so a resumed run computes the same bits as an undisturbed one");
+      return;
+    }
+    run_.display.note(fmt::format(
+        "the round ended after {} of {} steps: a resumed run trains the samples that are left, "
+        "but computes other bits than an undisturbed one",
+        least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most), length));
+    if (least == most) return;
+    progress_.at.step = begin.at.step + most;
+    progress_.at.position =
+        position_after_round(run_.dataset_size, run_.global_batch, begin.at.position, steps);
+  }
+
+  // Returns the epoch of the step that ended here.
+  std::int64_t last_epoch() const {
+    const ps::DataPosition now = position();
+    return is_epoch_start(now) ? now.epoch - 1 : now.epoch;
+  }
+
+  // Whether this task was asked to stop, and would take too long to finish its round.
+  bool ends_round() const {
+    constexpr double kMostSeconds = 10.0;
+    if (!stops_.early_stop()) return false;
+    const std::int64_t left = synchronous_job(run_.strategy).steps_left_in_round();
+    return static_cast<double>(left) * log_.seconds_per_step() > kMostSeconds;
+  }
+
   // Runs a step. Counts the step, but not what the report has sums of.
   StepReport train_one() {
-    learning_rate_ = run_.schedule.learning_rate(epochs()) * rules_.learning_rate_factor();
+    const double passes = epochs();
+    learning_rate_ = run_.schedule.learning_rate(passes) * rules_.learning_rate_factor();
     if (const auto signal = run_.stop()) note_stop(*signal);
     if (is_time_up()) stops_[ps::StopKind::kComplete] = 1;
     const bool is_last = remaining_steps() == 1;
@@ -180,7 +246,9 @@ class TrainLoop {
     const StepReport report = train_step(run_.strategy, run_.input,
                                          {.learning_rate = static_cast<float>(learning_rate_),
                                           .step = progress_.at.step + 1,
-                                          .is_last = is_last},
+                                          .epochs = passes,
+                                          .is_last = is_last,
+                                          .ends_round = ends_round()},
                                          stops_, delays_);
     log_.add_seconds(seconds_since(begun));
     ++progress_.at.step;
@@ -191,22 +259,6 @@ class TrainLoop {
     progress_.at.position = run_.input.position();
     check(report.round_steps > 0 || !is_last, "the last step of a run ends a round");
     return report;
-  }
-
-  // Counts the bad samples of the epoch, of all replicas together. begin: where the round began.
-  // epoch: the epoch of the round's last step. A round has one count, so for a round in several
-  // epochs, this is the mean of these epochs; it is above the limit only if an epoch is.
-  void require_few_bad(const ps::DataPosition& begin, std::int64_t epoch, std::int64_t num_bad) {
-    if (run_.bad_samples == nullptr || !begin.untrained.empty()) return;  // from earlier epochs
-    if (begin.epoch > bad_since_) {
-      bad_since_ = begin.epoch;
-      num_bad_ = 0;
-    }
-    num_bad_ += num_bad;
-    const std::int64_t epochs = epoch - bad_since_ + 1;
-    const std::int64_t per_epoch = (num_bad_ + epochs - 1) / epochs;
-    most_bad_ = std::max(most_bad_, per_epoch);
-    run_.bad_samples->require_few(per_epoch, fmt::format("epoch {}", epoch + 1));
   }
 
   // Whether the time of this task is up. All tasks end after the round that one task reports it in.
@@ -301,7 +353,7 @@ class TrainLoop {
     if (rules_.best_step() > 0) {
       result.best = checkpoint_path(options_.checkpoint_dir, rules_.best_step());
     }
-    result.num_bad_in_epoch = most_bad_;
+    result.num_bad_in_epoch = bad_samples_.most_in_epoch();
     result.test = test_;
     result.validation = validation_;
     const StepTotals& all = log_.all();
@@ -314,6 +366,8 @@ class TrainLoop {
     result.communication_exposed_fraction =
         std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
     result.stage_idle_fractions = stage_idle_fractions_;
+    result.bytes_per_sample = bytes_per_sample_;
+    result.exchange_seconds = worker_times_.exchange_seconds();
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -322,9 +376,7 @@ class TrainLoop {
   const TrainLoopOptions& options_;
   Progress progress_;
   EvaluationRules rules_;
-  std::int64_t bad_since_ = 0;   // the first epoch of num_bad_
-  std::int64_t num_bad_ = 0;     // bad samples of the rounds that began in this epoch
-  std::int64_t most_bad_ = 0;    // of the epochs so far
+  BadSampleCount bad_samples_;
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;
   StepLog log_;
@@ -336,6 +388,7 @@ class TrainLoop {
   std::optional<Evaluation> validation_;
   std::vector<double> stage_idle_fractions_;   // at the end of training
   std::optional<double> input_wait_fraction_;  // of the slowest task, at the end of training
+  std::optional<double> bytes_per_sample_;     // of all tasks, at the end of training
 };
 
 }  // namespace

@@ -91,6 +91,8 @@ struct TrainingRun {
   // The map in which the loop stores RunPosition::rules of each evaluated step, for a roll-back of
   // the servers. Null if there are no servers.
   std::map<std::int64_t, std::vector<double>>* rules_by_step = nullptr;
+  // The settings of local updates; nullopt for a strategy without rounds.
+  std::optional<LocalUpdateOptions> local_updates = {};
 };
 
 struct TrainOutcome {
@@ -120,6 +122,9 @@ struct TrainOutcome {
   double train_loss = 0.0;
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // exposed communication / `seconds`
+  // Bytes that all tasks have sent per sample; nullopt if they are not counted.
+  std::optional<double> bytes_per_sample;
+  double exchange_seconds = 0.0;  // exposed communication without waiting for other replicas
   // For each pipeline stage: the fraction of `seconds` spent waiting for other stages.
   std::vector<double> stage_idle_fractions;
   std::string weights_hash;  // FNV-1a of all values, hexadecimal

@@ -94,7 +94,7 @@ StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& 
   const Batch& batch = input.next();
   waiting.reset();
   const InputShard shard = strategy.input_shard();
-  const bool is_local = strategy.is_local(step.step);
+  const bool is_local = strategy.is_local(step);
   std::vector<StepReport> reports(strategy.replicas().size());
   strategy.for_each_replica([&](Replica& replica) {
     const Span span(replica.trace, TraceKind::kStep, step.step);

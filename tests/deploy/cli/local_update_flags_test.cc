@@ -140,6 +140,8 @@ const std::map<std::string, std::string> kOwnUses = {
     {"--outer-momentum", "--outer-momentum 0.5"},
     {"--outer-nesterov", "--outer-momentum 0.5 --outer-nesterov"},
     {"--inner-state", "--inner-state average"},
+    {"--local-from", "--outer post-local --local-from 1.5"},
+    {"--sync-groups", "--replicas 2 --sync-groups 4"},
     {"--outer-scale-by-rate", "--outer-momentum 0.5 --outer-scale-by-rate"}};
 
 // Values that synchronous training takes and local updates refuse.
@@ -174,6 +176,17 @@ TEST(LocalSgdFlags, BelongToLocalSgd) {
             .ends_with("requires --strategy local-sgd"))
         << flag;
   }
+}
+
+TEST(LocalSgdFlags, DecideUpdatesAndMustBeEqualOnAllTasks) {
+  std::set<std::string> of_local_updates;
+  for (const TrainFlag& flag : train_flags()) {
+    if (!kOwnUses.contains(flag.name)) continue;
+    of_local_updates.insert(flag.name);
+    EXPECT_TRUE(flag.decides_updates) << flag.name;
+    EXPECT_EQ(flag.agreement, TrainFlag::Agreement::kRequired) << flag.name;
+  }
+  EXPECT_EQ(of_local_updates.size(), kOwnUses.size());
 }
 
 TEST(LocalSgdFlags, GiveTheLengthOfARound) {

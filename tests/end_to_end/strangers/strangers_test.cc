@@ -6,6 +6,7 @@
 
 #include "tests/end_to_end/strangers/disturbed_job.h"
 #include "tests/end_to_end/strangers/strangers.h"
+#include "tests/end_to_end/support/local_sgd_jobs.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/training_runs.h"
@@ -47,6 +48,12 @@ TEST(Rendezvous, IsReachedAmongStrangers) {
 TEST(RingOverSlowLinks, TrainsTheSameWeightsAmongStrangers) {
   // Every kind of disturbance takes about two seconds for each port, and longer on a busy machine.
   const DisturbedJob job(multi_worker(2) + Arguments{"--link-delay", "1ms"}, {.steps = 200});
+  EXPECT_EQ(job.weights_hash(), job.undisturbed_weights_hash());
+  EXPECT_GE(job.ports(), 2U) << "the forwarders of both workers";
+}
+
+TEST(LocalSgdOverSlowLinks, TrainsTheSameWeightsAmongStrangers) {
+  const DisturbedJob job(local_sgd_tasks(2, "--sync-every 10 --link-delay 1ms"), {.steps = 200});
   EXPECT_EQ(job.weights_hash(), job.undisturbed_weights_hash());
   EXPECT_GE(job.ports(), 2U) << "the forwarders of both workers";
 }

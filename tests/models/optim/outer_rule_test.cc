@@ -235,7 +235,8 @@ TEST(OuterRule, RefusesAnUnknownNameWithTheListOfNames) {
     outer_rule_row("sum");
     FAIL() << "expected a UsageError";
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("average, slowmo, diloco"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("average, post-local, slowmo, diloco"),
+              std::string::npos);
   }
 }
 

@@ -41,10 +41,11 @@ class FakeMembership final : public Membership {
   }
   void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
   void report_step(std::int64_t /*step*/) noexcept override {}
-  std::int64_t lowest_step() const noexcept override { return -1; }
+  std::int64_t lowest_step() const noexcept override { return lowest; }
   void leave() override {}
   void fail(std::string_view /*reason*/) noexcept override {}
 
+  std::int64_t lowest = -1;
   std::optional<std::string> verdict;
   mutable int polls_before_verdict = 0;
 

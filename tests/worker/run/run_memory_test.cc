@@ -42,6 +42,32 @@ TEST(LeastMemory, IsTakenByEachReplicaAndWithServersWithoutSlots) {
   EXPECT_EQ(least_memory(options_of("parameter-server", 10), two_layers()).slots, 0);
 }
 
+// Adam has two slots, and SlowMo one.
+TEST(LeastMemory, OfLocalUpdatesHasOuterValuesAndTheSlotsThatTheChiefCollects) {
+  TrainOptions options = options_of("local-sgd", 10);
+  options.strategy.replicas = 2;
+  options.strategy.local = {.sync_every = 4, .outer = "slowmo"};
+  options.cluster.world_size = 3;
+  const std::int64_t values = 4 * 26;
+  RunMemory memory = least_memory(options, two_layers());
+  EXPECT_EQ(memory.values, 2 * values) << "each replica has its own";
+  EXPECT_EQ(memory.slots, 2 * 2 * values);
+  EXPECT_EQ(memory.outer, 2 * values);
+  EXPECT_EQ(memory.collected, 0) << "no checkpoints are written";
+  options.loop.checkpoint_dir = "/tmp/run";
+  memory = least_memory(options, two_layers());
+  EXPECT_EQ(memory.collected, 6 * 2 * values) << "of six workers";
+  EXPECT_EQ(memory.all(),
+            2 * values + 4 * values + 12 * values + 2 * (3 * values + 4 * 10 * 4 + 2 * values));
+  EXPECT_TRUE(contains(memory_refusal(options, two_layers(), {.available = memory.all() - 1}),
+                       "of all workers' optimizer state for a checkpoint", "of outer values"));
+  options.strategy.local.inner_state = InnerState::kAverage;
+  EXPECT_EQ(least_memory(options, two_layers()).collected, 0);
+  options.strategy.local.inner_state = InnerState::kKeep;
+  options.cluster.index = 1;
+  EXPECT_EQ(least_memory(options, two_layers()).collected, 0) << "only the chief collects";
+}
+
 TEST(MemoryRefusal, IsEmptyFromTheSumOn) {
   const TrainOptions options = options_of("one-device", std::int64_t{1} << 20);
   const std::int64_t needed = least_memory(options, two_layers()).all();

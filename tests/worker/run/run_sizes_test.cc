@@ -71,5 +71,16 @@ TEST(BatchNormValues, AreThoseOfAllReplicasIfStatisticsAreSynchronized) {
   EXPECT_NE(refusal_of({.replicas = 1, .batch = 2, .accumulate = 2, .statistics = kSync}), "");
 }
 
+TEST(LearningRateFactor, OfLocalUpdatesIsForAWorkersBatchUnlessGradientsAreSummedFirst) {
+  TrainOptions options;
+  options.strategy.name = "local-sgd";
+  options.learning_rate_scale = LearningRateScale::kLinear;
+  options.reference_batch_size = 16;
+  options.strategy.local = {.sync_every = 8};
+  EXPECT_EQ(learning_rate_factor(options, 4, 128), 2.0);
+  options.strategy.local = {.sync_every = 8, .outer = "post-local", .local_from = 1.0};
+  EXPECT_EQ(learning_rate_factor(options, 4, 128), 8.0);
+}
+
 }  // namespace
 }  // namespace syncopate

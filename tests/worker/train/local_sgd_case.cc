@@ -47,6 +47,14 @@ StrategyOptions options_of(const Training& setup) {
   return options;
 }
 
+LocalUpdateOptions with_outer(const OuterRuleRow& row, std::int64_t sync_every, int steps_of_sums) {
+  LocalUpdateOptions options{.sync_every = sync_every, .outer = std::string(row.name)};
+  if (row.begins_with_sums) {
+    options.local_from = static_cast<double>(steps_of_sums) / static_cast<double>(kStepsPerEpoch);
+  }
+  return options;
+}
+
 Batch test_batch() {
   static const auto kInput = make_batch_source(*data().train, {.batch_size = 6, .seed = 7});
   static const Batch kBatch = kInput->next();

@@ -36,6 +36,12 @@ Graph network_of(const Training& setup);
 StrategyOptions options_of(const Training& setup);
 // Returns six samples, divided by their own number.
 Batch test_batch();
+// Returns the options of a row of outer_rules(). Gradients are summed in `steps_of_sums` steps if
+// the row begins with sums.
+LocalUpdateOptions with_outer(const OuterRuleRow& row, std::int64_t sync_every,
+                              int steps_of_sums = 0);
+
+constexpr std::int64_t kStepsPerEpoch = 42;  // with the default batch
 
 // A strategy and its input, which train step after step.
 class LocalRun {
@@ -49,9 +55,12 @@ class LocalRun {
             {.batch_size = setup.global_batch, .seed = 5, .shard = strategy_->input_shard()})) {}
 
   StepReport step(bool is_last = false) {
-    return train_step(
-        *strategy_, *input_,
-        {.learning_rate = setup_.learning_rate, .step = ++steps_, .is_last = is_last});
+    const double epochs = static_cast<double>(steps_++) / static_cast<double>(kStepsPerEpoch);
+    return train_step(*strategy_, *input_,
+                      {.learning_rate = setup_.learning_rate,
+                       .step = steps_,
+                       .epochs = epochs,
+                       .is_last = is_last});
   }
   // Trains `steps` steps. The last one ends the run.
   LocalRun& train(int steps) {
@@ -59,11 +68,13 @@ class LocalRun {
     return *this;
   }
   // Trains the steps `first` to `last`. Each replica trains test_batch() in every step.
-  void train_again(std::int64_t first, std::int64_t last, float learning_rate) {
+  void train_again(std::int64_t first, std::int64_t last, float learning_rate,
+                   double epochs = 0.0) {
     const Batch batch = test_batch();
     for (std::int64_t step = first; step <= last; ++step) {
       strategy_->for_each_replica([&](Replica& replica) {
-        replica_step(replica, batch, {.learning_rate = learning_rate, .step = step});
+        replica_step(replica, batch,
+                     {.learning_rate = learning_rate, .step = step, .epochs = epochs});
       });
     }
   }

@@ -32,7 +32,7 @@ std::vector<Values> blocks_of(const Snapshot& snapshot) {
 TEST(LocalSgdState, ContinuesFromASnapshotWithTheSlotsOfEveryWorker) {
   for (const OuterRuleRow& row : outer_rules()) {
     const Training training{.replicas = 2,
-                            .local = {.sync_every = 2, .outer = std::string(row.name)},
+                            .local = with_outer(row, 2),
                             .optimizer = "momentum",
                             .has_batch_norm = true};
     LocalRun whole(training);

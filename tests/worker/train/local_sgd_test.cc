@@ -147,7 +147,7 @@ TEST(LocalSgd, GivesTheBitsOfTheAverageWheneverTheNumbersAreThoseOfTheAverage) {
 TEST(LocalSgd, MovesNothingWithoutALearningRate) {
   for (const OuterRuleRow& row : outer_rules()) {
     LocalRun run({.replicas = 3,
-                  .local = {.sync_every = 2, .outer = std::string(row.name)},
+                  .local = with_outer(row, 2),
                   .optimizer = "momentum",
                   .learning_rate = 0.0F});
     const Values before = run.values();
@@ -159,7 +159,7 @@ TEST(LocalSgd, HoldsOneModelAfterEveryRoundOnEveryReplica) {
   for (const OuterRuleRow& row : outer_rules()) {
     // The third replica has the share of 4 + 4 + 2 samples.
     LocalRun run({.replicas = 3,
-                  .local = {.sync_every = 2, .outer = std::string(row.name)},
+                  .local = with_outer(row, 2),
                   .optimizer = "adam",
                   .learning_rate = 0.01F,
                   .global_batch = 10,
@@ -201,6 +201,56 @@ TEST(LocalSgd, WaitsForNoReplicaBeforeTheEndOfTheRound) {
   EXPECT_EQ(last.scores.num_samples, 48);
 }
 
+// The first replica ends its round after two steps, with another learning rate than the last step
+// of the second replica.
+TEST(LocalSgd, ExchangesPartsOfARoundWithDifferentNumbersOfSteps) {
+  for (const OuterRuleRow& row : outer_rules()) {
+    LocalRun run({.replicas = 2, .local = with_outer(row, 1000)});
+    const Values before = run.values();
+    Batch half = run.input().next().rows(0, 6);
+    half.loss_divisor = 6;
+    for (int round = 0; round < 2; ++round) {
+      std::vector<StepReport> reports(2);
+      run.strategy().for_each_replica([&](Replica& replica) {
+        const std::int64_t steps = replica.index == 0 ? 2 : 5;
+        for (std::int64_t step = 1; step <= steps; ++step) {
+          reports[static_cast<std::size_t>(replica.index)] =
+              replica_step(replica, half,
+                           {.learning_rate = 0.1F / static_cast<float>(step),
+                            .step = step,
+                            .is_last = round == 1 && replica.index == 1 && step == steps,
+                            .ends_round = step == steps});
+        }
+      });
+      for (const StepReport& report : reports) {
+        EXPECT_EQ(report.round_steps, 5) << row.name;
+        EXPECT_EQ(report.scores.num_samples, 7 * 6) << row.name;
+      }
+      EXPECT_TRUE(std::ranges::equal(synchronous_job(run.strategy()).steps_of_round(),
+                                     std::vector<std::int64_t>{2, 5}));
+      EXPECT_TRUE(run.all_hold_equal_values()) << row.name;
+    }
+    EXPECT_NO_THROW(synchronous_job(run.strategy()).agree());
+    EXPECT_GT(distance(run.values(), before), 0.0);
+  }
+}
+
+TEST(LocalSgd, AveragesTheReplicasOfATaskWithinARound) {
+  // The third replica has the share of 4 + 4 + 2 samples.
+  Training setup{.replicas = 3, .local = {.sync_every = 2}, .global_batch = 10};
+  LocalRun rounds_of_two(setup);
+  setup.local = {.sync_every = 6, .sync_groups = 3};
+  LocalRun grouped(setup);
+  for (int step = 1; step <= 12; ++step) {
+    rounds_of_two.step();
+    const bool is_round_end = grouped.step().round_steps > 0;
+    EXPECT_EQ(is_round_end, step % 6 == 0) << step;
+    EXPECT_EQ(grouped.all_hold_equal_values(), step % 2 == 0) << step;
+    // 1e-6: the sums of a group begin with the values at the start of the round.
+    EXPECT_LT(distance(grouped.values(), rounds_of_two.values()), 1e-6) << step;
+  }
+}
+
 TEST(LocalSgd, KeepsTheOuterModelWhenAWorkerDiverges) {
   LocalRun run({.replicas = 2, .local = {.sync_every = 2, .outer = "diloco"}});
   run.step();
@@ -237,6 +287,10 @@ TEST(LocalSgd, RefusesWhatWouldNotBeTheMethod) {
                        "--outer-nesterov requires an outer momentum above 0"));
   EXPECT_TRUE(contains(refusal_of({.local = {.sync_every = 2, .outer_scale_by_rate = true}}),
                        "--outer-scale-by-rate requires an outer momentum above 0"));
+  EXPECT_TRUE(contains(refusal_of({.local = {.sync_every = 4, .sync_groups = 2}}),
+                       "--sync-groups 2: a task has one replica"));
+  EXPECT_TRUE(contains(refusal_of({.replicas = 2, .local = {.sync_every = 4, .sync_groups = 3}}),
+                       "--sync-groups 3: expected a divisor of --sync-every 4"));
   StrategyOptions more;
   more.optimizer.average_decay = 0.9;
   EXPECT_TRUE(contains(refusal_of({}, more), "--ema 0.9"));

@@ -9,10 +9,15 @@ namespace {
 
 class RoundVariables final : public VariableStore {
  public:
-  // step: is set to the number of each step that is committed.
+  // step: is set to the number of each step that is committed. steps_of_round: is set to the number
+  // of steps that the round has so far.
   RoundVariables(Replica& replica, const StrategyOptions& options, RoundScript& script,
-                 std::int64_t& step)
-      : replica_(replica), update_(replica, options), script_(script), step_(step) {}
+                 std::int64_t& step, std::int64_t& steps_of_round)
+      : replica_(replica),
+        update_(replica, options),
+        script_(script),
+        step_(step),
+        steps_of_round_(steps_of_round) {}
 
   void pull(const UpdateStep& update) override {
     update_.begin(update);
@@ -38,7 +43,10 @@ class RoundVariables final : public VariableStore {
     sum_ += summand;
     sum_.stops = own.stops;  // a report repeats the requests of earlier steps
     ++steps_;
-    return steps_ == script_.steps_per_round || now_.is_last ? end_round() : own;
+    const bool ends = steps_ == script_.steps_per_round || now_.is_last || now_.ends_round;
+    const StepReport report = ends ? end_round() : own;
+    if (replica_.index == 0) steps_of_round_ = steps_;
+    return report;
   }
   CommunicationTimes times() const override { return {}; }
 
@@ -77,6 +85,7 @@ class RoundVariables final : public VariableStore {
   ReplicaUpdate update_;
   RoundScript& script_;
   std::int64_t& step_;
+  std::int64_t& steps_of_round_;
   UpdateStep now_;
   StepReport report_;
   StepReport sum_;  // of the steps of the round; its loss is the sum of the samples' losses
@@ -92,7 +101,8 @@ RoundStrategy::RoundStrategy(const StrategyOptions& options, const Graph& graph,
           {.collectives = make_local_collectives(collective_options(options, graph))}, nullptr),
       script_(script) {
   for (Replica& replica : replicas()) {
-    replica.variables = std::make_unique<RoundVariables>(replica, options, script, step_);
+    replica.variables =
+        std::make_unique<RoundVariables>(replica, options, script, step_, steps_of_round_);
   }
 }
 

@@ -31,6 +31,13 @@ class TrainingInRounds : public testing::Test {
     RoundStrategy strategy(options_of(replicas), run_.graph, script_);
     return run_.train_synchronously(strategy, run_.start);
   }
+  // Without evaluations, the loop polls once per step.
+  void ask_to_stop_in_step(std::int64_t step) {
+    polls_ = 0;
+    run_.stop = [this, step]() -> std::optional<std::string_view> {
+      return ++polls_ == step ? std::optional<std::string_view>("SIGTERM") : std::nullopt;
+    };
+  }
   StrategyOptions options_of(int replicas) const {
     StrategyOptions options;
     options.seed = run_.start.seed;
@@ -55,6 +62,7 @@ class TrainingInRounds : public testing::Test {
 
   AsynchronousCase run_{"mlp", "sgd", {.learning_rate = 0.01}};
   RoundScript script_;
+  std::int64_t polls_ = 0;
 };
 
 TEST_F(TrainingInRounds, EndsWithAPartialRound) {
@@ -169,10 +177,7 @@ TEST_F(TrainingInRounds, AppliesRulesAfterTheRound) {
 TEST_F(TrainingInRounds, StopsAfterTheRoundInWhichItWasAsked) {
   const TemporaryFolder folder;
   run_.options.checkpoint_dir = folder.path();
-  int polls = 0;
-  run_.stop = [&]() -> std::optional<std::string_view> {
-    return ++polls == 4 ? std::optional<std::string_view>("SIGTERM") : std::nullopt;
-  };
+  ask_to_stop_in_step(4);
   const TrainOutcome outcome = train(2);
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_EQ(outcome.progress.at.step, 6);
@@ -180,29 +185,68 @@ TEST_F(TrainingInRounds, StopsAfterTheRoundInWhichItWasAsked) {
   EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 6));
 }
 
+TEST_F(TrainingInRounds, CompletesAShortRoundWhenItIsAskedToStop) {
+  script_.steps_per_round = 8;
+  script_.steps_of_round = {8, 8};
+  ask_to_stop_in_step(2);
+  EXPECT_EQ(train(2).progress.at.step, 8) << "the steps left take less than 10 s";
+  EXPECT_TRUE(contains(run_.display.notes.back(), "the round is complete"));
+}
+
+TEST_F(TrainingInRounds, EndsALongRoundWhenItIsAskedToStop) {
+  const TemporaryFolder folder;
+  run_.options.checkpoint_dir = folder.path();
+  run_.options.total_epochs = script_.steps_per_round = 1'000'000'000;  // hours
+  script_.steps_of_round = {2, 2};
+  ask_to_stop_in_step(2);
+  const TrainOutcome outcome = train(2);
+  EXPECT_EQ(outcome.stopped_by, "SIGTERM");
+  EXPECT_EQ(outcome.progress.at.step, 2);
+  EXPECT_EQ(outcome.progress.at.position, (ps::DataPosition{0, 32}));
+  EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 2));
+  EXPECT_TRUE(contains(run_.display.notes.back(), "the round ended after 2 of 1000000000 steps"));
+}
+
+// The second replica has one of the three steps, which have 16 samples each.
+TEST_F(TrainingInRounds, LeavesTheSamplesOfMissingStepsForAResumedRun) {
+  run_.options.total_epochs = script_.steps_per_round = 1'000'000'000;
+  script_.steps_of_round = {3, 1};
+  ask_to_stop_in_step(3);
+  const TrainOutcome stopped = train(2);
+  EXPECT_EQ(stopped.progress.at.step, 3);
+  EXPECT_EQ(stopped.progress.at.position, (ps::DataPosition{0, 48, {{0, 24, 32}, {0, 40, 48}}}));
+  EXPECT_TRUE(contains(run_.display.notes.back(), "the round ended after 1 to 3 of"));
+  run_.options.total_epochs = 1;
+  script_ = {};
+  RoundStrategy strategy(options_of(2), run_.graph, script_);
+  const TrainOutcome resumed = run_.train_synchronously(strategy, stopped.progress);
+  EXPECT_EQ(resumed.progress.at.step, 3 + 3) << "52 of the 84 samples of the epoch are left";
+  EXPECT_EQ(resumed.progress.at.position, (ps::DataPosition{1, 0}));
+}
+
 TEST_F(TrainingInRounds, MakesAnEvaluationThatAStopCutShortWhenItIsResumed) {
   const TemporaryFolder folder;
   run_.options.checkpoint_dir = folder.path();
   run_.options.rules.keeps_best = true;
-  script_.steps_per_round = 1;
   const TrainLoopOptions by_epochs = run_.options;
   TrainLoopOptions by_steps = run_.options;
   by_steps.eval_every_steps = 5;
   for (const TrainLoopOptions& options : {by_epochs, by_steps}) {
-    run_.options = options;
-    run_.metrics.evaluations.clear();
-    RoundStrategy strategy(options_of(1), run_.graph, script_);
-    int polls = 0;
-    run_.stop = [&]() -> std::optional<std::string_view> {
-      return ++polls == 6 ? std::optional<std::string_view>("SIGTERM") : std::nullopt;
-    };
-    const TrainOutcome stopped = run_.train_synchronously(strategy, run_.start);
-    EXPECT_EQ(stopped.stopped_by, "SIGTERM");
-    EXPECT_EQ(stopped.progress.at.step, 5);
-    EXPECT_EQ(evaluations(), Steps{});
-    const TrainOutcome resumed = run_.train_synchronously(strategy, stopped.progress);
-    EXPECT_EQ(evaluations(), (Steps{5, 10}));
-    EXPECT_EQ(resumed.progress.at.step, 10);
+    for (const std::int64_t steps : {1, 3}) {
+      script_.steps_per_round = steps;
+      const std::int64_t evaluated = steps == 1 ? 5 : 6;  // the evaluation is due after step 5
+      run_.options = options;
+      run_.metrics.evaluations.clear();
+      RoundStrategy strategy(options_of(1), run_.graph, script_);
+      ask_to_stop_in_step(evaluated + 1);
+      const TrainOutcome stopped = run_.train_synchronously(strategy, run_.start);
+      EXPECT_EQ(stopped.stopped_by, "SIGTERM");
+      EXPECT_EQ(stopped.progress.at.step, evaluated);
+      EXPECT_EQ(evaluations(), Steps{});
+      const TrainOutcome resumed = run_.train_synchronously(strategy, stopped.progress);
+      EXPECT_EQ(evaluations(), (Steps{evaluated, 10}));
+      EXPECT_EQ(resumed.progress.at.step, 10);
+    }
   }
 }
 
@@ -248,8 +292,8 @@ TEST_F(TrainingInRounds, CountsBadSamplesByEpoch) {
     script_.steps_per_round = steps;
     EXPECT_EQ(train(2).num_bad_in_epoch, 1) << steps;
   }
-  script_.bad_in = {{7, 1}, {9, 1}};  // both in rounds of the second epoch
-  for (const std::int64_t steps : {1, 3}) {
+  script_.bad_in = {{7, 1}, {9, 1}};  // both in the second epoch
+  for (const std::int64_t steps : {1, 3, 4, 15}) {
     script_.steps_per_round = steps;
     const std::string message = message_of<BadSampleError>([&] { (void)train(2); });
     EXPECT_TRUE(contains(message, "2 bad samples in epoch 2")) << message;

@@ -15,6 +15,10 @@ constexpr InComparison kNotYet = {
 
 bool has_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
 constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd"};
+bool begins_with_sums(const TrainOptions& o) {
+  return has_rounds(o) && outer_rule_row(o.strategy.local.outer).begins_with_sums;
+}
+constexpr TrainFlag::Need kSums = {begins_with_sums, "--outer post-local"};
 
 std::string outer_help() {
   std::string help =
@@ -97,6 +101,24 @@ std::vector<TrainFlag> local_update_flags() {
            names_with(&OuterRuleOptions::scale_by_rate),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_scale_by_rate; },
        .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--sync-groups",
+       .help = "number of times per round that the replicas of one task average their values; must "
+               "divide --sync-every",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.sync_groups; },
+       .rules = {.least = 1, .most = kMostInRound},
+       .needs = {kRounds},
+       .decides_updates = true,
+       .in_comparison = kNotYet},
+      {.name = "--local-from",
+       .help = "epoch at which rounds begin; may have a fraction. Until then, workers sum their "
+               "gradients in every step, as in multi-worker-mirrored",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.local_from; },
+       .rules = {.default_text = "none: post-local requires the flag",
+                 .least = 0.0,
+                 .example = "1.5"},
+       .needs = {kRounds, kSums},
        .decides_updates = true,
        .in_comparison = kNotYet},
       {.name = "--inner-state",
