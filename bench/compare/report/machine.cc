@@ -104,7 +104,10 @@ std::string processor_name() {
 std::string describe(const Machine& machine) {
   const bool shares_cores = 0 < machine.cores && machine.cores < machine.cpus;
   std::string program = "syncopate " + machine.version;
-  if (!machine.commit.empty()) program += fmt::format(" (commit {})", machine.commit);
+  if (!machine.commit.empty()) {
+    program += fmt::format(" (commit {}{})", machine.commit,
+                           machine.commit.ends_with("-dirty") ? ", with changes to it" : "");
+  }
   if (!machine.instruction_set.empty()) program += ", " + machine.instruction_set;
   if (!machine.onednn.empty()) program += ", oneDNN " + machine.onednn;
   return fmt::format("{}: {}{}{}, {}; {}, {}", machine.host, count_text(machine.cpus, "CPU"),

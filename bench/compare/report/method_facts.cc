@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "bench/compare/report/answer_facts.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tuning_report.h"
@@ -40,20 +41,18 @@ class MethodTeller {
   }
 
   void tell_method() {
-    tell(
-        "tests",
-        fmt::format(
-            "all pairs of variants are compared, times at a level of {} and accuracies at "
-            "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
-            "probability of {} no claim of this report is false and all intervals hold, "
-            "if runs are independent and accuracies and logarithms of times close to "
-            "normal. A tie means that no difference was shown; the times may still differ. An "
-            "answer "
-            "names rows that may be the soonest and that were shown to be sooner than another row. "
-            "Claims "
-            "need {} seeds",
-            percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
-            percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
+    tell("tests",
+         fmt::format(
+             "all pairs of variants are compared, times at a level of {} and accuracies at "
+             "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
+             "probability of {} no claim of this report is false and all intervals hold, "
+             "if runs are independent and accuracies and logarithms of times close to "
+             "normal. A tie means that no difference was shown; the times may still differ. An "
+             "answer names the rows that may be the soonest and that were shown to be sooner than "
+             "the next one: the soonest row that was shown to be slower than one of them. Claims "
+             "need {} seeds",
+             percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
+             percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
          "runs with one seed begin with the same weights and read the samples in the same order" +
              std::string(comparison_.has_virtual_clock
@@ -61,9 +60,12 @@ class MethodTeller {
                              : "") +
              ", in all variants" + seeds_text() +
              ". The tests compare variants as if all their runs were independent; "
-             "likeness of runs with one seed makes intervals wider than necessary, not narrower");
+             "if runs with one seed are alike, intervals are wider than necessary. runs.csv has "
+             "the results of every run");
     if (comparison_.target_accuracy) tell_times();
-    if (comparison_.target_accuracy) tell("spikes", spikes_text());
+    tell("parts", parts_of_answer(outcome_));
+    tell("spikes", spikes_words(outcome_));
+    tell("targets", other_targets_words(outcome_));
     tell_accuracy();
     for (const VariantSummary& row : rows_) {
       if (!row.same_as) continue;
@@ -99,8 +101,8 @@ class MethodTeller {
     }
     std::string text = fmt::format(
         "seconds of training, without evaluations, until the first evaluation at {} that lasts: "
-        "one "
-        "of the next two is there, too",
+        "one of the next two is there, too. An evaluation is of the values after the last counted "
+        "update; gradients on their way to a server do not count",
         target_text(comparison_));
     if (most > 0.0) {
       text += fmt::format(
@@ -263,31 +265,6 @@ class MethodTeller {
     return texts.empty() ? "" : ". Servers: " + listed(texts);
   }
 
-  static std::string without_stop(std::string sentence) {
-    if (sentence.ends_with('.')) sentence.pop_back();
-    return sentence;
-  }
-
-  // Returns how many runs of each variant fell below the target again; "" if none did.
-  std::string spikes_text() const {
-    std::vector<std::string> counts;
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
-      const auto runs = comparison_.variants[row].results();
-      const auto fell = std::ranges::count_if(runs, [&](const RunResult* run) {
-        return fell_below_again(*run, *comparison_.target_accuracy);
-      });
-      if (fell > 0) {
-        counts.push_back(fmt::format("{} of {} runs of {}", fell, runs.size(), rows_[row].name));
-      }
-    }
-    if (counts.empty()) return "";
-    return fmt::format(
-        "below the target again later: {}. If all later evaluations had to be at the target, the "
-        "answer would be: {}",
-        listed(counts),
-        without_stop(verdict_sentence(outcome_of("", with_lasting_target(comparison_)))));
-  }
-
   // Returns "0.9 (a and b)"; "" if no variant has a momentum.
   std::string momentum_text() const {
     std::map<double, std::vector<std::string>> variants;
@@ -325,8 +302,8 @@ class MethodTeller {
       if (flag != "--service-time") continue;
       try {
         return fmt::format(
-            "The compute time of a step is an assumption, drawn independently for each worker "
-            "(--service-time {}): {}. {}With other times the answer may differ. ",
+            "The compute time of a step is an assumption, drawn independently for each "
+            "worker (--service-time {}): {}. {}With other times the answer may differ. ",
             value, describe_service_time(value),
             has_random_step_times(comparison_)
                 ? "Synchronous workers wait for the slowest draw, which favours asynchronous ones. "
@@ -340,9 +317,9 @@ class MethodTeller {
   // Says what takes time under the virtual clock.
   std::string virtual_clock_text() const {
     std::string text =
-        "virtual: gradients, updates and accuracies are computed; only seconds are simulated, and "
-        "are the same on one instruction set and version of "
-        "oneDNN. " +
+        "virtual: gradients, updates and accuracies are computed, in the order of simulated time; "
+        "only seconds are simulated. All are the same on one instruction set and version of "
+        "oneDNN, whatever the number of real CPUs. " +
         step_time_text();
     if (comparison_.has_free_messages()) {
       return text +

@@ -112,6 +112,34 @@ TEST(Facts, SayWhetherTheAnswerNeedsDipsBelowTheTarget) {
       << last->text;
 }
 
+TEST(Facts, DivideTheDifferenceIntoSpeedAndSamples) {
+  Comparison comparison = two_variants();
+  EXPECT_TRUE(contains_words(fact(comparison, "parts"),
+                             "b trained 3.9 times as many samples per second as a, and needed 1 "
+                             "times as many samples to 95 %."))
+      << fact(comparison, "parts");
+  for (ComparedRun& run : comparison.variants[1].runs) {
+    for (CurvePoint& point : run.result->curve) point.samples *= 3;
+  }
+  EXPECT_TRUE(contains_words(fact(comparison, "parts"), "and needed 3.0 times as many samples"))
+      << fact(comparison, "parts");
+  comparison.variants.pop_back();
+  EXPECT_EQ(fact(comparison, "parts"), "") << "there is no other row";
+}
+
+// Row b is the soonest at 95 %, and takes long to the next evaluation.
+TEST(Facts, SayTheAnswersWithHigherTargetsThatAllRowsReach) {
+  Comparison comparison = two_variants();
+  for (ComparedRun& run : comparison.variants[1].runs) run.result->curve.back().seconds *= 20.0;
+  const std::string text = fact(comparison, "targets");
+  EXPECT_TRUE(contains_words(text, "96 %: \"No difference found: ")) << text;
+  EXPECT_TRUE(contains_words(text, "97 %: \"No difference found: ")) << text;
+  EXPECT_FALSE(contains_words(text, "98 %:")) << text;
+  EXPECT_FALSE(contains_words(text, "tuned")) << text;
+  for (ComparedRun& run : comparison.variants[0].runs) run.result->curve.back().accuracy = 0.955;
+  EXPECT_EQ(fact(comparison, "targets"), "") << "row a does not reach 96 %";
+}
+
 TEST(Facts, WarnThatFreeMessagesFavourAsynchronousVariants) {
   Comparison comparison = two_variants();
   EXPECT_EQ(fact(comparison, "simulated"), "") << "real messages take time";
