@@ -169,6 +169,24 @@ def test_leaves_nothing_when_the_kernel_ends(end, tasks, scratch):
     assert not list(scratch.glob("pysyncopate-*"))
 
 
+def test_an_interrupt_leaves_a_folder_that_the_next_use_removes(scratch, monkeypatch):
+    folder = scratch / "pysyncopate-of-a-killed-kernel"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "x.npy").touch()
+    (folder / "lock").touch()
+    rmdir = os.rmdir
+
+    def interrupted(path, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rmdir", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep()
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    sweep()
+    assert not folder.exists()
+
+
 def test_keeps_the_folder_of_another_run(data, scratch):
     first = ps.train("mlp", data, **FEW)
     ps.train("mlp", data, **FEW)

@@ -15,10 +15,9 @@ _PREFIX = "pysyncopate-"
 
 class Folder:
     """A temporary folder, which is removed with this object or at the end of the process.
-
-    The folder has a locked file, which programs that use the folder inherit. After SIGKILL nothing
-    is removed, so the next Folder removes all folders without a locked file. At the end of a with
-    block it is removed after an exception only, because a traceback keeps all objects.
+    Programs that use the folder inherit its locked file. After SIGKILL nothing is removed, so the next Folder removes
+    all folders whose file is not locked. A with block removes its folder after an exception only, because a traceback
+    keeps all objects.
     """
 
     def __init__(self) -> None:
@@ -44,10 +43,18 @@ class Folder:
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:
-    if os.getpid() != owner:  # a forked process, which does not own the folder
-        return
-    shutil.rmtree(path, ignore_errors=True)
-    os.close(lock)
+    if os.getpid() == owner:  # not a forked process, which does not own the folder
+        _clear(path)
+        os.close(lock)
+
+
+def _clear(folder: Path) -> None:
+    """Removes a folder. The lock goes last: sweep() finds what an interrupt or a program that still writes leaves."""
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.name != "lock":
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        shutil.rmtree(folder)
 
 
 def sweep() -> None:
@@ -56,4 +63,4 @@ def sweep() -> None:
         # An OSError: the folder is in use, is another user's, or was removed in the meantime.
         with contextlib.suppress(OSError), open(lock, "r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
+            _clear(lock.parent)
