@@ -84,6 +84,20 @@ def test_names_the_figures_of_a_report(data, tmp_path):
     assert (tmp_path / "f.svg").exists()
 
 
+def test_draws_a_named_figure_as_svg_only(data, tmp_path):
+    report = ps.compare("mlp", data, strategies=VARIANTS, **FEW)
+    with pytest.raises(ps.UsageError, match=r"expected a name with \.svg, because plot\(\) does not draw throughput"):
+        report.save(tmp_path / "f.png", figure="throughput")
+    report.save(tmp_path / "F.SVG", figure="throughput")
+    assert (tmp_path / "F.SVG").read_text().startswith("<svg")
+
+
+def test_leaves_out_what_a_variant_switches_off(data):
+    strategies = {"one-device": {"nesterov": False, "momentum": None, "learning_rate": 0.2}, "mirrored": {}}
+    own, _ = ps.compare("mlp", data, strategies=strategies, **FEW).comparison["variants"]
+    assert own["label"] == "one-device{learning-rate=0.2}"
+
+
 def test_reports_a_wrong_flag_in_one_line():
     with pytest.raises(ps.UsageError, match="unknown flag worker="):
         ps.compare(worker=2, progress=False)

@@ -109,6 +109,54 @@ def test_resumes_with_other_flags(data):
     assert run.resume(epochs=2).hash == whole.hash
 
 
+def test_keeps_its_weights_when_it_is_resumed(data):
+    first = ps.train("mlp", data, **FEW)
+    before, shares = first.weights(), first.predict(data[0][:5])
+    second = first.resume(epochs=2)
+    assert second.hash != first.hash
+    assert all(np.array_equal(before[name], value) for name, value in first.weights().items())
+    assert np.array_equal(shares, first.predict(data[0][:5]))
+    assert not np.array_equal(shares, second.predict(data[0][:5]))
+
+
+def test_predicts_for_each_path_of_an_iterator(data, tmp_path):
+    run = ps.train("mlp", data, **FEW)
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", data[0][number : number + 1])
+    paths = sorted(tmp_path.glob("?.npy"))
+    for forms in iter(paths), np.array(list(map(str, paths))), paths:
+        assert np.array_equal(run.predict(forms), run.predict(data[0][:3]))
+
+
+def test_none_leaves_the_files_in_the_temporary_folder(data, scratch):
+    run = ps.train("mlp", data, **FEW, checkpoint_dir=None, metrics=None)
+    assert scratch in run.checkpoint.parents
+    assert run.weights()
+
+
+def test_takes_flags_as_numpy_or_text_writes_them(data):
+    run = ps.train("mlp", data, **{**FEW, "progress": True, "epochs": "2"}, nesterov=np.False_, learning_rate="0.01")
+    assert run.hash == ps.train("mlp", data, **{**FEW, "epochs": 2}, learning_rate=0.01).hash
+
+
+@pytest.mark.parametrize("kind", ["float64", "float16", "int64", "bool", ">f4", "Fortran order"])
+def test_converts_a_mapped_file_that_the_program_does_not_read(kind, data, tmp_path):
+    x = np.asfortranarray(data[0]) if kind == "Fortran order" else data[0].astype(kind)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", data[1])
+    mapped = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "xy")
+    hashes = {ps.train("mlp", pair, test=data, **FEW).hash for pair in (mapped, (x.astype("float32"), data[1]))}
+    assert len(hashes) == 1
+
+
+def test_copies_a_mapped_file_without_a_header(data, tmp_path):
+    maps = []
+    for name, array in zip("xy", data):
+        array.tofile(tmp_path / f"{name}.npy")
+        maps.append(np.memmap(tmp_path / f"{name}.npy", array.dtype, "r", shape=array.shape))
+    assert ps.train("mlp", tuple(maps), test=data, **FEW).hash == ps.train("mlp", data, test=data, **FEW).hash
+
+
 def test_writes_arrays_as_the_program_reads_them(tmp_path):
     run = ps.train("mlp", (bars()[0].astype("float64"), bars()[1]), **FEW)
     folder = run.checkpoint.parents[1] / "data"

@@ -3,9 +3,11 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,6 +52,29 @@ def one_clear_line(words, scratch):
     assert not left(scratch)  # while the traceback is still alive
 
 
+class Batches:
+    """Data in batches, like a DataLoader."""
+
+    def __init__(self, *batches):
+        self.batches = batches
+
+    def __iter__(self):
+        return iter(self.batches)
+
+
+class DataFrame:
+    """As much of a DataFrame of pandas as train() uses."""
+
+    def __init__(self, *columns):
+        self.columns, self.shape = columns, (50, len(columns))
+
+    def to_csv(self, path, index):
+        rows = [self.columns, *((row % 3, row % 2, row % 5) for row in range(self.shape[0]))]
+        path.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n")
+
+
+DataFrame.__module__ = "pandas"
+
 DATA = {
     "Python objects": ((np.array([object()] * 200), Y), "expected numbers"),
     "words as labels": ((X, np.array(["cat", "dog"] * 100)), "return_inverse=True"),
@@ -69,11 +94,23 @@ DATA = {
     "a name of a folder that is nowhere": ("npy:/nowhere", "there is no folder /nowhere"),
     "a folder that is nowhere": ("/nowhere/pictures", "data=/nowhere/pictures: no such data set"),
     "no data": (None, "data is a NoneType; expected (samples, targets), a DataFrame"),
+    "batches of several shapes": (Batches((X[:9, :4], Y[:9]), (X, Y)), "a batch has rows of float32 [4, 12, 1]"),
+    "batches of several types": (Batches((X.astype("u1"), Y), (X, Y)), "uint8 [12, 12, 1], and another"),
     "a path that is nowhere": (pathlib.Path("nowhere"), "data=nowhere: no such data set"),
 }
 
 ARGUMENTS = {
     "test samples of another shape": ({"test": (X[:, :6], Y)}, "expected samples of one shape and type"),
+    "test data beside a name": ({"data": "digits", "test": (X, Y)}, "a folder or a name has its own test samples"),
+    "test data beside a folder": ({"data": ".", "test": "."}, "a folder or a name has its own test samples"),
+    "a name as test data": ({"test": "digits"}, "test: expected arrays or a DataFrame, as data"),
+    "arrays beside a table": ({"data": DataFrame("a", "b", "c"), "test": (X, Y)}, "arrays or a DataFrame, as data"),
+    "columns with numbers": ({"data": DataFrame(0, 5, 2), "label": 0}, "has the name 0; expected words: df.add_prefix"),
+    "columns with digits": ({"data": DataFrame("a", "5", "c")}, "has the name '5'; expected words: df.add_prefix"),
+    "a column before the first one": ({"data": DataFrame("a", "b", "c"), "label": 0}, "expected a number from 1 to 3"),
+    "a loss for a name": ({"loss": "mean-squared-error"}, "loss=mean-squared-error: only for modules, models and ONNX"),
+    "results for nobody": ({"metrics": "/dev/null"}, "the program wrote no results; it printed: test accuracy"),
+    "a request for help": ({"help": True}, "the program wrote no results; it printed: Trains a network"),
     "a column for arrays": ({"label": "kind"}, "data is no DataFrame and no CSV file"),
     "no model": ({"model": 7}, "model is a int; expected a torch module"),
     "the class of a model": ({"model": dict}, "model is a type; expected a torch module"),
@@ -97,6 +134,7 @@ COMPARISONS = {
     "an unknown cluster": ({"clusters": ["moon"]}, "clusters=moon: expected equal, jitter"),
     "a slow worker without a factor": ({"slow_worker": "slow"}, "expected a factor such as 4x"),
     "negative labels": ({"data": (X, Y - 1)}, "number the classes from 0"),
+    "clusters with the real clock": ({"clusters": ["equal"], "clock": "real"}, "clusters are simulated"),
     "a report that cannot be written": ({"report": "/proc/x"}, "/proc/x: No such file or directory"),
 }
 
@@ -142,6 +180,46 @@ def test_reports_a_checkpoint_that_is_gone(scratch):
     for use in (run.resume, run.weights):
         with pytest.raises(ps.SyncopateError, match="has no checkpoint; train again"):
             use()
+
+
+def test_reports_wrong_uses_of_a_result(scratch, tmp_path):
+    run = ps.train(**few(checkpoint_dir=tmp_path / "checkpoints"))
+    uses = {
+        "an array has Python objects; expected numbers": lambda: run.predict(None),
+        "give an array of one such sample": lambda: run.predict(3),
+        "expected an array of numbers": lambda: run.predict((X, Y)),
+        "data: resume() has the network and the data of the run": lambda: run.resume(data=(X, Y)),
+        "model: resume() has the network and the data of the run": lambda: run.resume(model="resnet20"),
+        "model is a NoneType; expected a torch module or a Keras model": lambda: run.load_into(None),
+        "model is a str; expected a torch module or a Keras model": lambda: run.load_into("mlp"),
+    }
+    for words, use in uses.items():
+        with pytest.raises(ps.UsageError) as caught:
+            use()
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
+    shutil.rmtree(next(scratch.glob("pysyncopate-*")))  # as programs that clean /tmp do
+    with pytest.raises(ps.SyncopateError, match=f"^{scratch}: No such file or directory; files were removed; run"):
+        run.predict(X)
+
+
+@pytest.mark.parametrize("command", ["comapre", None, 3])
+def test_reports_a_command_without_flags(command):
+    with pytest.raises(ps.UsageError, match="no such command; expected train, launch or compare"):
+        ps.flags(command)
+
+
+def test_reports_that_no_folder_is_writable(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    with pytest.raises(ps.SyncopateError, match="^No usable temporary directory found in") as caught:
+        ps.train(**few())
+    assert caught.value.__suppress_context__
+
+
+def test_names_the_files_of_the_caller(tmp_path):
+    with pytest.raises(ps.SyncopateError, match=f"^{tmp_path}/pysyncopate-mine/f.svg: No such file"):
+        programs.reports_errors(open)(tmp_path / "pysyncopate-mine" / "f.svg")
 
 
 def test_refuses_cuda_without_the_module(scratch):

@@ -6,18 +6,16 @@
     run = ps.train(Net(), (x, y), **report.arguments())              # trains with the recommended one
     run.load_into(net)                                               # the weights, back in PyTorch
 
-The package starts the programs `syncopate` and `syncopate-bench`, and reads their files. Keyword
-arguments are the flags of these programs: `learning_rate=0.1` is `--learning-rate 0.1`. `flags()`
-prints the flags of a command.
+The package starts the programs `syncopate` and `syncopate-bench`, and reads their files. Keywords are their
+flags: `learning_rate=0.1` is `--learning-rate 0.1`. `flags()` prints the flags of a command.
 """
 
 import platform
 import sys
 
-if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-    raise ImportError(
-        f"pysyncopate runs on x86-64 Linux, glibc 2.28 or newer, not on {platform.machine()} {sys.platform}"
-    )
+_here = f"{platform.machine()} {sys.platform}"
+if _here != "x86_64 linux":
+    raise ImportError(f"pysyncopate runs on x86-64 Linux, glibc 2.28 or newer, not on {_here}")
 
 from pysyncopate.comparing import Report, compare
 from pysyncopate.programs import SyncopateError, UsageError, flags

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pysyncopate.programs import UsageError, as_text, log
+from pysyncopate.programs import UsageError, as_text
 
 Array = npt.NDArray[Any]
 _ROWS = 1024  # rows that are converted and written at a time
 _HELD_OUT = 0.2
 _HEADER_BYTES = 256
+_SAMPLES = ("|u1", "<u2", "<f4")  # what the programs read
+_TARGETS = (*_SAMPLES, "<i8", "<i4")
 
 
 def has_type(value: Any, package: str, *names: str) -> bool:
@@ -26,17 +28,17 @@ def has_type(value: Any, package: str, *names: str) -> bool:
 
 @contextlib.contextmanager
 def npy_file(path: Path) -> Iterator[Callable[[Array], None]]:
-    """Writes a NumPy file in parts: yields a function that appends rows.
-
-    The header, which has the number of rows, is written last.
-    """
+    """Writes a NumPy file in parts: yields a function that appends rows. The header, with their number, is last."""
     first, count = np.empty(0, "f4"), 0
 
     def append(rows: Array) -> None:
         nonlocal first, count
         first = first if count else rows[:0]
+        kinds = [f"{array.dtype} {list(array.shape[1:])}" for array in (first, rows)]
+        if kinds[0] != kinds[1]:
+            raise UsageError(f"a batch has rows of {kinds[0]}, and another one {kinds[1]}; expected one type and shape")
         count += len(rows)
-        file.write(np.ascontiguousarray(rows, first.dtype).data)
+        file.write(np.ascontiguousarray(rows).data)
 
     with open(path, "wb") as file:
         file.write(bytes(_HEADER_BYTES))
@@ -52,13 +54,14 @@ def _numbers(rows: Any) -> Array:
     if has_type(rows, "torch", "Tensor"):
         rows = rows.detach().cpu()
         rows = (rows.float() if rows.is_floating_point() else rows).numpy()
-    result: Array = np.asarray(rows)
+    try:
+        result: Array = np.atleast_1d(np.asarray(rows))
+    except ValueError as error:
+        raise UsageError(f"{error}; expected an array of numbers") from None
     if result.dtype.kind not in "biuf":
         found = "Python objects" if result.dtype.hasobject else f"elements of type {result.dtype}"
-        raise UsageError(
-            f"an array has {found}; expected numbers, such as x.astype('float32'), "
-            "or np.unique(y, return_inverse=True)[1] for the names of classes"
-        )
+        advice = "x.astype('float32'), or np.unique(y, return_inverse=True)[1] for the names of classes"
+        raise UsageError(f"an array has {found}; expected numbers, such as {advice}")
     return result
 
 
@@ -67,7 +70,7 @@ def inputs(rows: Any, channels_first: bool) -> Array:
     result = _numbers(rows)
     if channels_first and result.ndim == 4:
         result = np.moveaxis(result, 1, -1)
-    return result if result.dtype.str in ("|u1", "<u2", "<f4") else result.astype("float32")
+    return result if result.dtype.str in _SAMPLES else result.astype("float32")
 
 
 def _pair(data: Any) -> tuple[Any, Any]:
@@ -91,24 +94,24 @@ def _parts(data: Any) -> Iterator[tuple[Any, Any]]:
     elif isinstance(data, Iterable) and not isinstance(data, Iterator) and not hasattr(data, "shape"):
         yield from map(_pair, data)
     else:
-        raise UsageError(
-            f"data is a {type(data).__name__}; expected (samples, targets), a DataFrame, a TensorDataset, "
-            "a DataLoader, a batched tf.data.Dataset, a folder, or a name such as 'mnist:DIR'"
-        )
+        kinds = "a DataFrame, a TensorDataset, a DataLoader, a batched tf.data.Dataset, a folder, or a name"
+        raise UsageError(f"data is a {type(data).__name__}; expected (samples, targets), {kinds} such as 'mnist:DIR'")
 
 
-def _is_file(array: Any, channels_first: bool) -> bool:
+def _is_file(array: Any, types: tuple[str, ...], channels_first: bool) -> bool:
     """Returns whether an array is a mapped NumPy file that the programs can read as it is."""
     path = str(getattr(array, "filename", ""))
-    if not path.endswith(".npy") or array.mode != "r" or (channels_first and array.ndim == 4):
+    if not path.endswith(".npy") or array.mode != "r" or array.offset == 0 or (channels_first and array.ndim == 4):
         return False
     whole = np.load(path, mmap_mode="r")
-    return bool((whole.shape, whole.strides, whole.dtype) == (array.shape, array.strides, array.dtype))
+    is_same = bool((whole.shape, whole.strides, whole.dtype) == (array.shape, array.strides, array.dtype))
+    return is_same and whole.dtype.str in types and whole.flags.c_contiguous
 
 
 def _write_arrays(data: Any, folder: Path, splits: tuple[str, ...], channels_first: bool) -> None:
     """Writes samples and targets. With two splits, a fifth of the rows becomes the second one."""
-    if len(splits) == 1 and isinstance(data, (tuple, list)) and all(_is_file(array, channels_first) for array in data):
+    types, is_pair = (_SAMPLES, _TARGETS), isinstance(data, (tuple, list)) and len(data) == 2
+    if len(splits) == 1 and is_pair and all(map(_is_file, data, types, (channels_first, False))):
         for name, array in zip("xy", _pair(data)):
             os.symlink(os.path.abspath(array.filename), folder / f"{name}_{splits[0]}.npy")
         return
@@ -128,10 +131,21 @@ def _write_arrays(data: Any, folder: Path, splits: tuple[str, ...], channels_fir
         raise UsageError("data has no samples; expected one or more")
 
 
+def write_table(table: Any, path: Path) -> None:
+    """Writes a DataFrame. A header of numbers would be a sample for the programs."""
+    for name in table.columns:
+        if not isinstance(name, str) or name.isdecimal():
+            raise UsageError(f"a column of the DataFrame has the name {name!r}; expected words: df.add_prefix('c')")
+    table.to_csv(path, index=False)
+
+
 def write_data(data: Any, test: Any, folder: Path, channels_first: bool, label: Any = None, targets: Any = None) -> str:
     """Writes data into a folder, and returns its name for --data."""
-    column = f":targets={as_text(targets)}" if targets else f":{label}" if label else ""
-    if isinstance(data, (str, os.PathLike)):
+    column = f":targets={as_text(targets)}" if targets is not None else f":{label}" if label is not None else ""
+    is_name, is_table = isinstance(data, (str, os.PathLike)), has_type(data, "pandas", "DataFrame")
+    if test is not None and (is_name or isinstance(test, str) or is_table != has_type(test, "pandas", "DataFrame")):
+        raise UsageError("test: expected arrays or a DataFrame, as data; a folder or a name has its own test samples")
+    if is_name:
         path = os.path.abspath(data)
         if os.path.isdir(path):
             is_npy = os.path.exists(os.path.join(path, "x_train.npy"))
@@ -141,14 +155,12 @@ def write_data(data: Any, test: Any, folder: Path, channels_first: bool, label: 
     for old in folder.glob("*_t*.npy"):
         old.unlink()  # may be a link
     splits = {"train": data} if test is None else {"train": data, "test": test}
-    if has_type(data, "pandas", "DataFrame"):
+    if is_table:
         for split, table in splits.items():
-            table.to_csv(folder / f"{split}.csv", index=False)
+            write_table(table, folder / f"{split}.csv")
         return f"csv:{folder / 'train.csv' if test is None else folder}{column}"
     if column:
         raise UsageError("label and targets name columns; data is no DataFrame and no CSV file")
-    if test is None:
-        log.info("no test data: a fifth of the samples is held out")
     for split, arrays in splits.items():
         _write_arrays(arrays, folder, ("train", "test") if test is None else (split,), channels_first)
     return f"npy:{folder}"

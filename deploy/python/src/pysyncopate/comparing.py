@@ -19,7 +19,6 @@ from pysyncopate.training import prepare
 
 class Report:
     """The report of a comparison; a notebook shows its verdict and its figure.
-
     Report("FOLDER") opens the folder of an earlier comparison.
     verdict: a sentence that says which strategy to use.
     best: the recommended variant, such as "parameter-server:ssp:3"; None if none is recommended, or
@@ -57,7 +56,6 @@ class Report:
 
     def arguments(self, variant: str | None = None, **changes: Any) -> dict[str, Any]:
         """Returns the keyword arguments of train() that train a variant as the comparison did, without faults.
-
         variant: a name in the table; None: best. changes: further arguments, such as epochs=20.
         Give train() the same network, data, test data, loss and init_from as compare().
         """
@@ -66,9 +64,8 @@ class Report:
         known = commands or [f"on({cluster!r})" for cluster in self.clusters]
         if not commands.get(name):  # an older program recorded no command
             raise UsageError(f"{name}: choose one of {', '.join(known)} of a comparison by this program")
-        number = re.compile(r"-?[\d.]+(e[+-]?\d+)?")
         found = {
-            flag.replace("-", "_"): json.loads(value) if number.fullmatch(value) else value or True
+            flag.replace("-", "_"): json.loads(value) if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", value) else value or True
             for flag, value in re.findall("--([^\0]+)(?:\0((?!--)[^\0]+))?", "\0".join(commands[name]))
             if flag not in ("model", "data", "init-from")
         }
@@ -91,7 +88,6 @@ class Report:
 
     def plot(self, x: str = "seconds", y: str = "accuracy", cluster: str | None = None) -> Any:
         """Draws one curve for each run, and returns matplotlib's Axes.
-
         x: "seconds", "samples" or "step". y: "accuracy" or "loss". cluster: None: the first one.
         """
         pyplot = needs("matplotlib.pyplot", "matplotlib")
@@ -110,26 +106,24 @@ class Report:
     @reports_errors
     def save(self, file: str | Path, figure: str | None = None) -> None:
         """Writes the figure to a file: .svg as the program drew it; .png, .pdf: plot().
-
-        figure: another figure of the report, such as "accuracy-seconds" (plots/NAME.svg).
+        figure: another figure of the report, such as "accuracy-seconds" (plots/NAME.svg), for .svg only.
         """
         suffix = Path(file).suffix
         if not suffix:
             raise UsageError(f"{file}: the name has no extension; expected one such as {file}.svg, .png or .pdf")
-        if suffix == ".svg":
+        if suffix.lower() == ".svg":
             shutil.copyfile(self._figure(figure), file)
+        elif figure:
+            raise UsageError(f"{file}: expected a name with .svg, because plot() does not draw {figure}")
         else:
             self.plot().figure.savefig(file, bbox_inches="tight")
 
     def _figure(self, name: str | None = None) -> Path:
-        if name is None and self.clusters:
-            return self.path / "map.svg"
-        plots = self.path / "plots"
-        for known in [name] if name else ["time", "accuracy-seconds", "accuracy"]:
-            if (plots / f"{known}.svg").exists():
-                return plots / f"{known}.svg"
-        names = ", ".join(sorted(file.stem for file in plots.glob("*.svg")))
-        raise UsageError(f"{name}: the report has no such figure; it has {names}")
+        for known in [f"plots/{name}"] if name else ["map", "plots/time", "plots/accuracy-seconds", "plots/accuracy"]:
+            if (self.path / f"{known}.svg").exists():
+                return self.path / f"{known}.svg"
+        names = ", ".join(sorted(file.stem for file in self.path.glob("plots/*.svg")))
+        raise UsageError(f"{name or self.path}: the report has no such figure; it has {names or 'none'}")
 
 
 @reports_errors
@@ -182,7 +176,7 @@ def compare(
             strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
         values = {
             "model": network, "data": name, "workers": workers, "strategies": strategies, "clusters": clusters,
-            "tune": tune, "seeds": seeds, "clock": None if clusters else clock, "report": path,
+            "tune": tune, "seeds": seeds, "clock": clock, "report": path,
             "init_from": weights, **flags,
         }  # fmt: skip
         own, train_flags = split_flags(values, "syncopate-bench", "compare")

@@ -1,5 +1,4 @@
 """Exports Keras models as they train, and puts weights back into them. Requires the TensorFlow backend.
-
 Keras exports models for inference: batch norms are folded into other layers, dropout and biases of zeros disappear.
 So this module exports the model with other implementations of these layers, and with tiny biases in place of zeros.
 """

@@ -26,21 +26,15 @@ from pysyncopate.programs import SyncopateError, UsageError, log, needs, run
 _exporting = threading.Lock()  # an export changes settings of the process: warnings, logging, streams
 
 
-def is_keras(model: Any) -> bool:
-    return has_type(model, "keras", "Model")
-
-
 def write_network(
     model: Any, folder: Folder, into: Path, shape: tuple[int, ...] | None = None, loss: str | None = None
 ) -> tuple[str, Path | None]:
     """Writes a network into the folder `into`. Returns its name for --model, and its weights for --init-from.
-
-    model: a torch module, a Keras model, an ONNX file, a network file, or a name for --model.
     shape: shape of a sample, for the export of a torch module. loss: the operation that replaces the loss.
     """
     into.mkdir(parents=True, exist_ok=True)
     onnx, outputs = into / "model.onnx", 0
-    if is_keras(model):
+    if has_type(model, "keras", "Model"):
         _export("the export of the Keras model", lambda: keras_models.export(model, onnx), "tf2onnx")
         outputs = int(model.outputs[0].shape[-1])
     elif has_type(model, "torch", "Module"):
@@ -50,13 +44,13 @@ def write_network(
     elif isinstance(model, (str, os.PathLike)):
         onnx = Path(model)
         if onnx.suffix != ".onnx":
+            if loss is not None:
+                raise UsageError(f"loss={loss}: only for modules, models and ONNX files; other networks include a loss")
             is_file = onnx.is_file() or (onnx.suffix == ".json" and ":" not in str(model))
             return (f"file:{onnx.absolute()}" if is_file else str(model)), None
     else:
-        raise UsageError(
-            f"model is a {type(model).__name__}; expected a torch module, a Keras model, an ONNX file, "
-            "a network file, or a name such as 'mlp'"
-        )
+        kinds = "a torch module, a Keras model, an ONNX file, a network file, or a name such as 'mlp'"
+        raise UsageError(f"model is a {type(model).__name__}; expected {kinds}")
     network, weights = into / "net.json", into / "net.safetensors"
     for line in run(folder, "syncopate", ["convert", onnx, network, weights])[1].splitlines():
         log.warning("%s", line)
@@ -79,10 +73,9 @@ def _export_torch(model: Any, shape: tuple[int, ...], path: Path) -> int:
         with torch.no_grad():
             outputs = int(model(example).shape[1])
     except Exception as error:
-        raise UsageError(
-            f"the torch module fails on samples of shape {list(shape)}: {_first_line(error)}; expected samples "
-            "in the layout of the module, such as [N, C, H, W], and a module with one input and one output"
-        ) from None
+        needed = "samples in the layout of the module, such as [N, C, H, W], and a module with one input and one output"
+        words = f"the torch module fails on samples of shape {list(shape)}: {_first_line(error)}; expected {needed}"
+        raise UsageError(words) from None
     model.train()
     if "tensorflow" in sys.modules:
         # The triton of torch's CUDA wheel ends the process if it is imported after TensorFlow. torch can do without it.
@@ -127,16 +120,7 @@ def read_weights(path: Path) -> dict[str, Array]:
     size = int.from_bytes(content[:8].tobytes(), "little")
     header = json.loads(content[8 : 8 + size].tobytes())
     header.pop("__metadata__", None)
-    data = content[8 + size :]
     return {
-        name: data[slice(*tensor["data_offsets"])].view(types[tensor["dtype"]]).reshape(tensor["shape"])
+        name: content[8 + size :][slice(*tensor["data_offsets"])].view(types[tensor["dtype"]]).reshape(tensor["shape"])
         for name, tensor in header.items()
     }
-
-
-def load_into_keras(model: Any, weights: dict[str, Array], folder: Folder) -> None:
-    """Puts the weights of a program into a Keras model. Every tensor must have its place."""
-    into = folder.path / "marked"
-    with keras_models.marked(model):
-        write_network(model, folder, into)
-    keras_models.place(model, read_weights(into / "net.safetensors"), weights)

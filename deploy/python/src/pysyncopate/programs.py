@@ -23,8 +23,8 @@ from pysyncopate.folders import Folder
 
 log = logging.getLogger("pysyncopate")
 _libc = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
-_SECONDS_TO_STOP = 20.0  # a program writes its last checkpoint in this time
+_ADVICE = {errno.ENOSPC: "; for another temporary folder, set TMPDIR", errno.ENOENT: "; files were removed; run again"}
+_LEFT_OUT = ("None", "False")  # values of flags that are not given
 # How an error of a program is reworded. Where the advice is for a shell, there is advice for Python instead.
 _REWORDINGS: dict[str, Any] = {
     "(and the targets are numbers).*": r"\1; give integers for classes, such as y.astype('int64'), or y.argmax(1) for "
@@ -48,6 +48,7 @@ class UsageError(SyncopateError, ValueError):
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Watch = Callable[[str], None]
 
 
 def reports_errors(function: Function) -> Function:
@@ -58,9 +59,11 @@ def reports_errors(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except OSError as error:
-            place = str(error.filename or tempfile.gettempdir()).partition("/pysyncopate-")[0]
-            advice = "; for another temporary folder, set TMPDIR" if error.errno == errno.ENOSPC else ""
-            raise SyncopateError(f"{place}: {error.strerror or error}{advice}") from None
+            own, advice = f"{tempfile.tempdir}/pysyncopate-", ""
+            place = str(error.filename or (own if error.errno == errno.ENOSPC else ""))
+            if place.startswith(own):
+                place, advice = str(tempfile.tempdir), _ADVICE.get(error.errno or 0, "")
+            raise SyncopateError(f"{place}{': ' if place else ''}{error.strerror or error}{advice}") from None
 
     return cast(Function, inner)
 
@@ -83,28 +86,23 @@ def find(name: str) -> str:
     places = [str(home / place) for home in homes for place in ("bin", folder, f"build/release/{folder}")]
     path = shutil.which(name, path=os.pathsep.join(places))
     if path is None:
-        raise SyncopateError(
-            f"the program {name} was not found in {', '.join(map(str, homes))}; install the wheel, "
-            "or set SYNCOPATE_HOME to a checkout that is built, or to an unpacked bundle"
-        )
+        where, advice = ", ".join(map(str, homes)), "set SYNCOPATE_HOME to a checkout that is built, or to a bundle"
+        raise SyncopateError(f"the program {name} was not found in {where}; install the wheel, or {advice}")
     return path
 
 
-def run(
-    folder: Folder, program: str, arguments: Iterable[Any], watch: Callable[[str], None] = lambda text: None
-) -> tuple[str, str]:
+def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Watch = lambda text: None) -> tuple[str, str]:
     """Runs a program to its end, and returns its standard output and its standard error.
-
-    folder: the program holds it until it ends. watch: called about ten times per second with the
-    text on standard error. Raises UsageError for exit code 2, and SyncopateError for others.
-    An exception in this thread, such as KeyboardInterrupt, first stops the program.
+    folder: the program holds it until it ends. watch: called about ten times per second with the text on standard
+    error. Raises UsageError for exit code 2, and SyncopateError for others. An exception in this thread, such as
+    KeyboardInterrupt, first stops the program.
     """
     command = [find(program), *map(str, arguments)]
     log.info("%s", " ".join(command))
     parent = os.getpid()
 
     def end_with_parent() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        _libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
         if os.getppid() != parent:
             os._exit(1)
 
@@ -164,7 +162,7 @@ def _text(file: Any) -> str:
 def _stop(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(BaseException):  # did not stop in time, or interrupted again
         child.terminate()
-        child.wait(_SECONDS_TO_STOP)
+        child.wait(20.0)  # seconds, for the last checkpoint
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)  # the group, because a wheel starts the program by a shell script
     child.wait()
@@ -193,19 +191,22 @@ def flags_of(program: str, command: str) -> dict[str, str]:
 
 def flags(command: str = "train") -> None:
     """Prints the flags of a command: train, launch or compare. A keyword has _ in place of -."""
-    print(help_of("syncopate-bench" if command == "compare" else "syncopate", command))
+    text = help_of("syncopate-bench" if command == "compare" else "syncopate", str(command))
+    if not text:
+        raise UsageError(f"{command}: no such command; expected train, launch or compare")
+    print(text)
 
 
 def as_text(value: Any) -> str:
     """Returns a value as it is written on a command line: lists and dicts with commas."""
     if isinstance(value, Mapping):
-        value = [name.replace("_", "-") + ("" if item is True else f"={as_text(item)}") for name, item in value.items()]
+        texts = {name.replace("_", "-"): as_text(item) for name, item in value.items()}
+        value = [name if text == "True" else f"{name}={text}" for name, text in texts.items() if text not in _LEFT_OUT]
     return ",".join(map(as_text, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def split_flags(values: Mapping[str, Any], program: str, command: str) -> tuple[list[str], list[str]]:
     """Returns keyword arguments as flags of a command, and the other ones, which are flags of train.
-
     None and False leave a flag out. A list is repeated if the help says that the flag may be.
     """
     own, train = flags_of(program, command), flags_of("syncopate", "train")
@@ -214,8 +215,9 @@ def split_flags(values: Mapping[str, Any], program: str, command: str) -> tuple[
         flag = "--" + name.replace("_", "-")
         is_repeated = re.search(r"may\s+be\s+repeated", own.get(flag) or train.get(flag, ""))
         for item in value if is_repeated and isinstance(value, (list, tuple)) else [value]:
-            if item is not None and item is not False:
-                words[flag not in own].extend([flag] if item is True else [flag, as_text(item)])
+            text = as_text(item)
+            if text not in _LEFT_OUT or isinstance(item, str):
+                words[flag not in own].extend([flag] if text == "True" else [flag, text])
     return words
 
 

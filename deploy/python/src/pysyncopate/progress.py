@@ -15,7 +15,7 @@ _NOTES = {"step": "loss {loss:.4g}", "eval": "test accuracy {test_accuracy:.2%}"
 
 # What a program has done, how much it will do (None: not known), and a remark.
 State = tuple[float, "float | None", str]
-Look = Callable[[str], "State | None"]
+Look = Callable[[str], "State | None"]  # None: nothing is known
 
 
 def look_at_epochs(metrics: Path, epochs: float | None) -> Look:
@@ -42,20 +42,16 @@ def look_at_epochs(metrics: Path, epochs: float | None) -> Look:
 
 def look_at_runs(report: Path, text: str) -> State | None:
     """Counts the runs in the folder of a comparison, also those of a search. text: standard error of the program."""
-    totals = re.findall(r"(\d+) runs(?:, with|: \d+ of the search)", text)
+    totals = re.findall(r"(\d+) runs(?:, with|: \d+ of the search)", text)  # the first one includes the search
     if not totals:
         return None
     notes = re.findall(r"^\[\d+/\d+[^\]]*\] (.*)", text, re.MULTILINE)
-    # The first total includes the runs of the search.
     return sum(1 for _ in report.glob("**/runs/*.jsonl")), int(totals[0]), "".join(notes[-1:])
 
 
 @contextlib.contextmanager
 def progress_bar(is_shown: bool, title: str, unit: str, look: Look) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows the progress, for run(). The bar ends with the block.
-
-    look: takes a program's standard error; returns None if nothing is known.
-    """
+    """Yields a function that shows the progress, for run(). look() takes a program's standard error."""
     shown: State | None = None
     if not is_shown:
         yield lambda text: None

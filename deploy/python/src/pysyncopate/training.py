@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pysyncopate.arrays import Array, has_type, inputs, npy_file, shape_in, write_data
+from pysyncopate import keras_models
+from pysyncopate.arrays import Array, has_type, inputs, npy_file, shape_in, write_data, write_table
 from pysyncopate.folders import Folder
-from pysyncopate.networks import is_keras, load_into_keras, read_weights, write_network
-from pysyncopate.programs import SyncopateError, log, needs, reports_errors, run, split_flags
+from pysyncopate.networks import read_weights, write_network
+from pysyncopate.programs import SyncopateError, UsageError, log, needs, reports_errors, run, split_flags
 from pysyncopate.progress import look_at_epochs, progress_bar
 
 
 class Result:
     """What a training run left. Its files are in a temporary folder, unless flags name others.
-
     accuracy: the final accuracy on the test samples, from 0 to 1; None if targets are numbers.
     loss: the final loss on the test samples; None without an evaluation.
     hash: the program's hash of all weights. Equal hashes mean equal bits.
@@ -31,9 +31,13 @@ class Result:
         self._job = dict(job)
         self._channels_first = channels_first
         self.output = output
-        with open(job["metrics"]) as lines:
-            self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
-        self.summary: dict[str, Any] = [event for event in self.events if event["event"] == "summary"][-1]
+        metrics = Path(job["metrics"])
+        lines = metrics.read_text().splitlines() if metrics.is_file() else []
+        self.events: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        self.summary: dict[str, Any] = next((item for item in reversed(self.events) if item["event"] == "summary"), {})
+        if not self.summary:
+            raise SyncopateError(f"the program wrote no results; it printed: {output.strip().partition(chr(10))[0]}")
+        self._checkpoint = max(Path(job["checkpoint_dir"]).absolute().glob("checkpoint-*.safetensors"), default=None)
         self.accuracy: float | None = self.summary.get("test_accuracy")
         self.loss: float | None = self.summary.get("test_loss")
         self.hash: str = self.summary["weights_hash"]
@@ -44,7 +48,6 @@ class Result:
     @property
     def history(self) -> Any:
         """A DataFrame with a row for each evaluation: step, epoch, test_loss, test_accuracy and more.
-
         trained_seconds is training time in seconds, without evaluations.
         """
         table = needs("pandas").DataFrame([event for event in self.events if event["event"] == "eval"])
@@ -52,12 +55,10 @@ class Result:
 
     @property
     def checkpoint(self) -> Path:
-        """The newest checkpoint. Raises SyncopateError if there is none."""
-        folder = Path(self._job["checkpoint_dir"])
-        found = max(folder.glob("checkpoint-*.safetensors"), default=None)
-        if found is None:
-            raise SyncopateError(f"{folder} has no checkpoint; train again")
-        return found
+        """The checkpoint at the end of the run. Raises SyncopateError if it is gone."""
+        if self._checkpoint is None or not self._checkpoint.exists():
+            raise SyncopateError(f"{self._job['checkpoint_dir']} has no checkpoint; train again")
+        return self._checkpoint
 
     @reports_errors
     def weights(self) -> dict[str, Array]:
@@ -74,27 +75,31 @@ class Result:
     @reports_errors
     def load_into(self, model: Any) -> Any:
         """Puts the weights into a torch module or a Keras model of the same network, and returns it.
-
         Raises an exception if a tensor is missing, left over, or of another shape.
         """
-        if is_keras(model):
-            load_into_keras(model, self.weights(), self._folder)
-        else:
+        if has_type(model, "keras", "Model"):
+            with keras_models.marked(model):
+                write_network(model, self._folder, self._folder.path / "marked")
+            marks = read_weights(self._folder.path / "marked" / "net.safetensors")
+            keras_models.place(model, marks, self.weights())
+        elif has_type(model, "torch", "Module"):
             model.load_state_dict(self.state_dict(), strict=True)
+        else:
+            raise UsageError(f"model is a {type(model).__name__}; expected a torch module or a Keras model")
         return model
 
     @reports_errors
     def predict(self, x: Any) -> Array:
         """Returns the probabilities of all classes, [N, classes], or the predicted numbers.
-
         x: an array, a tensor or a DataFrame in the layout of the training samples, or paths of
         pictures. The program normalises the samples as in training.
         """
-        files: Any = [x] if isinstance(x, (str, Path)) else x
+        x = [x] if isinstance(x, (str, Path)) else list(x) if isinstance(x, Iterator) else x
+        files: Any = x
         if has_type(x, "pandas", "DataFrame"):
             files = [self._folder.path / "predict.csv"]
-            x.to_csv(files[0], index=False)
-        elif not isinstance(next(iter(files), None), (str, Path)):
+            write_table(x, files[0])
+        elif not isinstance(x, Iterable) or not isinstance(next(iter(x), None), (str, Path)):
             files = [self._folder.path / "predict.npy"]
             with npy_file(files[0]) as append:
                 append(inputs(x, self._channels_first or has_type(x, "torch", "Tensor")))
@@ -104,7 +109,11 @@ class Result:
 
     @reports_errors
     def resume(self, **changes: Any) -> Result:
-        """Goes on from the newest checkpoint, with changed flags, such as epochs=10."""
+        """Goes on from the newest checkpoint, with changed flags, such as epochs=10.
+        Network and data stay. With others: train(..., init_from=run.checkpoint).
+        """
+        if fixed := changes.keys() & {"model", "data", "test", "label", "targets", "loss", "input_shape"}:
+            raise UsageError(f"{min(fixed)}: resume() has the network and the data of the run; see help(Result.resume)")
         log.info("resuming from %s", self.checkpoint)
         return _train(self._folder, {**self._job, **changes, "resume": True}, self._channels_first)
 
@@ -128,20 +137,19 @@ def train(
     """Trains a network under a strategy, and returns the result.
 
     model: a torch module, a Keras model, an ONNX file, a network file, or a name, such as "mlp".
-        Training begins with the weights of a module or a model (init_from=None: with random ones),
-        and does not change it.
+        Training begins with its weights (init_from=None: with random ones), and does not change it.
     data: (samples, targets) as arrays or tensors, a TensorDataset, a DataLoader, a batched
         tf.data.Dataset, a DataFrame, a folder, or a name, such as "images:DIR". Samples have the
         layout of the network: [N, features], [N, C, H, W] for torch modules and tensors, otherwise
         [N, H, W, C]. u8 and u16 values are scaled to [0, 1] and normalised; f32 values are taken as
         they are. Targets are classes, integers from 0, [N]; or f32 numbers to predict, [N] or [N, K].
-    test: test data of the same kind. None: a fifth of the samples is held out.
+    test: test data, if data are arrays or a DataFrame. None: a fifth of the samples is held out.
     strategy: "one-device", "mirrored", "multi-worker-mirrored", "local-sgd", "central-storage",
         "pipeline" or "parameter-server".
     workers, servers: number of processes on this machine. One worker without servers is one process.
     label, targets: column of a DataFrame with the classes, or columns with numbers to predict.
-    loss: "mean-squared-error" or "binary-cross-entropy", if targets are numbers. None: the loss of
-        the network file; for modules and models, softmax cross-entropy.
+    loss: "mean-squared-error" or "binary-cross-entropy", if targets are numbers. Only for
+        modules, models and ONNX files. None: softmax cross-entropy.
     input_shape: shape of a sample without N. Required for a torch module if data is a name.
     progress: show a progress bar.
     flags: the flags of `syncopate train` and `launch`, such as epochs=5, learning_rate=0.1, seed=2,
@@ -153,15 +161,14 @@ def train(
     SyncopateError (a RuntimeError) for any other failure, such as a missing package.
     """
     with Folder() as folder:
-        network, weights, name, channels_first = prepare(
-            model, data, test, folder, folder.path, label, targets, loss, input_shape
-        )
+        net, weights, name, nchw = prepare(model, data, test, folder, folder.path, label, targets, loss, input_shape)
         job = {
-            "model": network, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
-            "init_from": weights, "progress": progress, "checkpoint_dir": folder.path / "checkpoints",
-            "metrics": folder.path / "metrics.jsonl", **flags,
+            "model": net, "data": name, "strategy": strategy, "workers": workers, "servers": servers,
+            "init_from": weights, "progress": progress,
+            "checkpoint_dir": flags.pop("checkpoint_dir", None) or folder.path / "checkpoints",
+            "metrics": flags.pop("metrics", None) or folder.path / "metrics.jsonl", **flags,
         }  # fmt: skip
-        return _train(folder, job, channels_first)
+        return _train(folder, job, nchw)
 
 
 def prepare(
@@ -185,7 +192,8 @@ def _train(folder: Folder, job: dict[str, Any], channels_first: bool) -> Result:
     values = {name: value for name, value in job.items() if name not in left_out}
     own, others = split_flags(values, "syncopate", "train" if is_alone else "launch")
     words = ["train", *own, *others] if is_alone else ["launch", *own, "--", "train", *others]
-    look = look_at_epochs(Path(job["metrics"]), job.get("epochs"))
+    epochs = job.get("epochs")
+    look = look_at_epochs(Path(job["metrics"]), None if isinstance(epochs, str) else epochs)
     with progress_bar(job["progress"], job["strategy"], "epoch", look) as watch:
         output, _ = run(folder, "syncopate", [*words, "--no-progress"], watch)
     return Result(folder, job, channels_first, output)
