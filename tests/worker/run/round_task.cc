@@ -111,16 +111,30 @@ TrainOptions options_of(const std::vector<std::string>& arguments) {
   return options;
 }
 
+// Ends the waits of the strategy when the other task is lost.
+class StrategyWaker {
+ public:
+  StrategyWaker(Membership& membership, Strategy& strategy) : membership_(membership) {
+    membership_.on_failure([&](const std::string& reason) { strategy.abort(reason); });
+  }
+  StrategyWaker(const StrategyWaker&) = delete;
+  StrategyWaker& operator=(const StrategyWaker&) = delete;
+  ~StrategyWaker() { membership_.on_failure({}); }
+
+ private:
+  Membership& membership_;
+};
+
 void train_rounds(TrainOptions& options, Membership& membership, const Kill& kill) {
   const DataSplits data = open_dataset(options.data, {.cache_dir = {}, .seed = 3});
   const Graph graph = network_of(data);
   options.strategy.membership = &membership;
   const auto strategy = make_strategy(options.strategy, graph);
-  membership.on_failure([&](const std::string& reason) { strategy->abort(reason); });
-  const RunStart start =
-      start_run(options, graph, fresh_progress(options, data, kBatch), *strategy);
   Replica& replica = strategy->replicas().front();
   replica.collective = std::make_unique<DyingCollective>(std::move(replica.collective), kill);
+  const StrategyWaker waker(membership, *strategy);
+  const RunStart start =
+      start_run(options, graph, fresh_progress(options, data, kBatch), *strategy);
   Evaluator evaluator(*strategy, graph, *data.test, {});
   const auto input = make_batch_source(
       *data.train, {.batch_size = kBatch, .seed = 1, .shard = strategy->input_shard()},
@@ -147,7 +161,6 @@ void train_rounds(TrainOptions& options, Membership& membership, const Kill& kil
                                       .membership = &membership},
                                      options.loop, start.progress);
   strategy->leave();
-  membership.on_failure({});
   std::cout << outcome.weights_hash << " " << outcome.progress.at.samples << '\n';
 }
 

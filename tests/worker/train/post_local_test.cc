@@ -104,6 +104,21 @@ TEST(PostLocal, ContinuesFromASnapshotOfEitherPhase) {
   }
 }
 
+TEST(PostLocal, BeginsItsFirstRoundWithAFreshOptimizerIfStatesAreReset) {
+  Training setup = post_local("adam");
+  setup.local.inner_state = InnerState::kReset;
+  LocalRun run(setup);
+  for (int step = 0; step < kSums; ++step) run.step();
+  setup.local = {.sync_every = 3, .inner_state = InnerState::kReset};
+  LocalRun fresh(setup);
+  Snapshot values = run.strategy().snapshot();
+  values.slots.clear();
+  fresh.strategy().restore(values);
+  run.train_again(kSums + 1, kSums + 3, 0.02F, 1.0);
+  fresh.train_again(1, 3, 0.02F);
+  EXPECT_EQ(run.values(), fresh.values());
+}
+
 TEST(PostLocal, RequiresTheEpoch) {
   Training setup = post_local();
   setup.local.local_from.reset();
