@@ -33,7 +33,8 @@ std::string parts_of_answer(const Outcome& outcome) {
   }
   return fmt::format(
       "{} trained {} times as many samples per second as {}, and needed {} times as many samples "
-      "to {}. Their times differ by about the first factor divided by the second one",
+      "to {}. Their times differ by about the first factor divided by the second one, which is no "
+      "more exact than the evaluations are frequent",
       short_name(best), ratio_text(best.samples_per_second->mean / next.samples_per_second->mean),
       short_name(next), ratio_text(best.samples_to_target->mean / next.samples_to_target->mean),
       target_text(outcome.comparison));

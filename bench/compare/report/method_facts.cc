@@ -115,25 +115,30 @@ class MethodTeller {
           short_text(least), short_text(most), evaluations_text());
     }
     tell("times", text +
-                      ". Their means are geometric; ± is the standard deviation of the values over "
+                      ". Means of times are geometric, other means are not; ± is the standard "
+                      "deviation of the values over "
                       "the seeds");
   }
 
-  // Returns "Runs have 20 evaluations, ..."; "" without runs.
+  // Returns how many samples lie between two evaluations; "" if no run has two.
   std::string evaluations_text() const {
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0.0;
     for (const ComparedVariant& variant : comparison_.variants) {
       for (const RunResult* const run : variant.results()) {
-        if (run->curve.empty()) continue;
-        return fmt::format(
-            "Runs have about {} evaluations (--evaluations), one for {} samples, which is the "
-            "resolution of times and samples to the target",
-            run->curve.size(),
-            decimal_text(static_cast<double>(run->curve.back().samples) /
-                             static_cast<double>(run->curve.size()),
-                         0));
+        if (run->curve.size() < 2) continue;
+        const auto gap = static_cast<double>(run->curve[1].samples - run->curve[0].samples);
+        least = std::min(least, gap);
+        most = std::max(most, gap);
       }
     }
-    return "";
+    if (most == 0.0) return "";
+    const std::string low = decimal_text(least, 0);
+    const std::string high = decimal_text(most, 0);
+    return fmt::format(
+        "Evaluations (--evaluations) are {} samples apart, by variant, which is the resolution of "
+        "times and samples to the target",
+        low == high ? low : low + " to " + high);
   }
 
   // Says whether the direction of a paper's claim was seen.

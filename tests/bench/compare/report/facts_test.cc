@@ -112,6 +112,17 @@ TEST(Facts, SayWhetherTheAnswerNeedsDipsBelowTheTarget) {
       << last->text;
 }
 
+TEST(Facts, SayHowManySamplesLieBetweenEvaluations) {
+  Comparison comparison = two_variants();
+  EXPECT_TRUE(contains_words(fact(comparison, "times"), "are 100 samples apart, by variant"))
+      << fact(comparison, "times");
+  for (ComparedRun& run : comparison.variants[1].runs) {
+    for (CurvePoint& point : run.result->curve) point.samples *= 3;
+  }
+  EXPECT_TRUE(contains_words(fact(comparison, "times"), "are 100 to 300 samples apart"))
+      << fact(comparison, "times");
+}
+
 TEST(Facts, DivideTheDifferenceIntoSpeedAndSamples) {
   Comparison comparison = two_variants();
   EXPECT_TRUE(contains_words(fact(comparison, "parts"),
