@@ -3,6 +3,7 @@
 import pytest
 
 import pysyncopate as ps
+from pysyncopate import comparing
 
 FEW = {"epochs": 2, "seeds": 2, "workers": 2, "optimizer": "sgd", "learning_rate": 0.1, "progress": False}
 VARIANTS = ["one-device", "parameter-server:async"]
@@ -72,6 +73,24 @@ def test_keeps_a_named_report_and_goes_on_with_it(data, tmp_path):
     assert len(more.comparison["variants"][0]["runs"]) == 3
     assert ps.Report(tmp_path / "r").verdict == more.verdict
     assert first.path == more.path
+
+
+def test_leaves_the_inputs_of_a_running_comparison_alone(data, tmp_path, monkeypatch):
+    start = comparing.run
+    flags = {**FEW, "strategies": VARIANTS, "report": tmp_path / "r"}
+
+    def compare_other_labels_meanwhile(*arguments):
+        monkeypatch.setattr(comparing, "run", start)
+        labels = tmp_path / "r" / "inputs" / "data" / "y_train.npy"
+        before = labels.read_bytes()
+        with pytest.raises(ps.SyncopateError, match="another comparison is using this folder; choose another one"):
+            ps.compare("mlp", (data[0], data[1][::-1]), **flags)
+        assert labels.read_bytes() == before
+        return start(*arguments)
+
+    monkeypatch.setattr(comparing, "run", compare_other_labels_meanwhile)
+    assert ps.compare("mlp", data, **flags).verdict
+    assert ps.compare("mlp", data, **flags).verdict  # the folder is free again
 
 
 def test_names_the_figures_of_a_report(data, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import fcntl
 import html
 import json
 import re
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pysyncopate.folders import Folder
-from pysyncopate.programs import UsageError, as_text, needs, reports_errors, run, split_flags
+from pysyncopate.programs import SyncopateError, UsageError, as_text, needs, reports_errors, run, split_flags
 from pysyncopate.progress import look_at_runs, progress_bar
 from pysyncopate.training import prepare
 
@@ -91,9 +93,7 @@ class Report:
         x: "seconds", "samples" or "step". y: "accuracy" or "loss". cluster: None: the first one.
         """
         pyplot = needs("matplotlib.pyplot", "matplotlib")
-        curves = self.curves
-        if self.clusters:
-            curves = curves[curves["cluster"] == (cluster or self.clusters[0])]
+        curves = self.on(cluster or self.clusters[0]).curves if self.clusters else self.curves
         _, axes = pyplot.subplots()
         for number, (label, runs) in enumerate(curves.dropna(subset=[y]).groupby("label", sort=False)):
             for seed, (_, points) in enumerate(runs.groupby("seed")):
@@ -168,9 +168,15 @@ def compare(
     Returns a Report, which a notebook shows: verdict (a sentence), table and curves (DataFrames;
     seconds, accuracy from 0 to 1), plot(), save("figure.svg"), path. Raises the errors of train().
     """
-    with Folder() as folder:
+    with Folder() as folder, contextlib.ExitStack() as stack:
         path = folder.path / "report" if report is None else Path(report).absolute()
         into = folder.path if report is None else path / "inputs"
+        if report is not None and not flags.get("share_runs"):  # a running comparison reads these inputs
+            into.mkdir(parents=True, exist_ok=True)
+            try:
+                fcntl.flock(stack.enter_context(open(into / "lock", "a")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SyncopateError(f"{path}: another comparison is using this folder; choose another one") from None
         network, weights, name, _ = prepare(model, data, test, folder, into, label, targets, loss, input_shape)
         if isinstance(strategies, Mapping):
             strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]

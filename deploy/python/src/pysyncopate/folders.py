@@ -13,7 +13,7 @@ from pathlib import Path
 _PREFIX = "pysyncopate-"
 
 
-class Folder:
+class Folder(contextlib.AbstractContextManager["Folder"]):
     """A temporary folder, which is removed with this object or at the end of the process.
     Programs that use the folder inherit its locked file. After SIGKILL nothing is removed, so the next Folder removes
     all folders whose file is not locked. A with block removes its folder after an exception only, because a traceback
@@ -33,9 +33,6 @@ class Folder:
             shutil.rmtree(self.path, ignore_errors=True)
             raise
         self._finalizer = weakref.finalize(self, _remove, self.path, self.lock, os.getpid())
-
-    def __enter__(self) -> Folder:
-        return self
 
     def __exit__(self, error: object, *_: object) -> None:
         if error is not None:

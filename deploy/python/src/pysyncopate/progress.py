@@ -52,17 +52,14 @@ def look_at_runs(report: Path, text: str) -> State | None:
 @contextlib.contextmanager
 def progress_bar(is_shown: bool, title: str, unit: str, look: Look) -> Iterator[Callable[[str], None]]:
     """Yields a function that shows the progress, for run(). look() takes a program's standard error."""
-    shown: State | None = None
     if not is_shown:
         yield lambda text: None
         return
     with needs("tqdm.auto", "tqdm").tqdm(desc=title, unit=unit, bar_format=_FORM) as bar:
 
         def watch(text: str) -> None:
-            nonlocal shown
             state = look(text)
-            if state is not None and state != shown:
-                shown = state
+            if state is not None and state[:2] != (bar.n, bar.total):
                 done, total, note = state
                 if total != bar.total:
                     bar.reset(total)
