@@ -1,5 +1,8 @@
 """compare() without PyTorch."""
 
+import json
+import time
+
 import pytest
 
 import pysyncopate as ps
@@ -91,6 +94,15 @@ def test_leaves_the_inputs_of_a_running_comparison_alone(data, tmp_path, monkeyp
     monkeypatch.setattr(comparing, "run", compare_other_labels_meanwhile)
     assert ps.compare("mlp", data, **flags).verdict
     assert ps.compare("mlp", data, **flags).verdict  # the folder is free again
+
+
+def test_waits_for_an_answer_that_another_process_writes(data, monkeypatch):
+    report = ps.compare("mlp", data, strategies=VARIANTS, **FEW)
+    file = report.path / "comparison.json"
+    whole = file.read_text()
+    file.write_text(json.dumps({name: value for name, value in json.loads(whole).items() if name != "answer"}))
+    monkeypatch.setattr(time, "sleep", lambda seconds: file.write_text(whole))
+    assert ps.Report(report.path, text=report.text).verdict == report.verdict
 
 
 def test_names_the_figures_of_a_report(data, tmp_path):

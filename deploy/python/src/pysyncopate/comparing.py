@@ -9,6 +9,7 @@ import html
 import json
 import re
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,11 @@ class Report:
         self._folder = folder or Folder()
         self.text = text or run(self._folder, "syncopate-bench", ["report", self.path])[0]
         name = "map.json" if (self.path / "map.json").exists() else "comparison.json"
-        self.comparison: dict[str, Any] = json.loads((self.path / name).read_text())
+        for _ in range(100):
+            self.comparison: dict[str, Any] = json.loads((self.path / name).read_text())
+            if "answer" in self.comparison:
+                break
+            time.sleep(0.1)  # with share_runs, another process may be writing the answer
         self.clusters: list[str] = self.comparison.get("clusters", [])
         self.verdict: str = self.comparison["answer"]["sentence"]
         self.best: str | None = self.comparison["answer"].get("best")
@@ -165,8 +170,7 @@ def compare(
         service_time="constant:20" (milliseconds of a step; without it, 1), link_rate="1gbit",
         target_accuracy=0.9; and those of train(). pysyncopate.flags("compare") prints them.
 
-    Returns a Report, which a notebook shows: verdict (a sentence), table and curves (DataFrames;
-    seconds, accuracy from 0 to 1), plot(), save("figure.svg"), path. Raises the errors of train().
+    Returns a Report: verdict, table, save("figure.svg") and more. Raises the errors of train().
     """
     with Folder() as folder, contextlib.ExitStack() as stack:
         path = folder.path / "report" if report is None else Path(report).absolute()
@@ -182,8 +186,7 @@ def compare(
             strategies = [f"{variant}{{{as_text(own)}}}" if own else variant for variant, own in strategies.items()]
         values = {
             "model": network, "data": name, "workers": workers, "strategies": strategies, "clusters": clusters,
-            "tune": tune, "seeds": seeds, "clock": clock, "report": path,
-            "init_from": weights, **flags,
+            "tune": tune, "seeds": seeds, "clock": clock, "report": path, "init_from": weights, **flags,
         }  # fmt: skip
         own, train_flags = split_flags(values, "syncopate-bench", "compare")
         with progress_bar(progress, "compare", "runs", lambda text: look_at_runs(path, text)) as watch:

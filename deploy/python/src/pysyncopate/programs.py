@@ -94,8 +94,7 @@ def find(name: str) -> str:
 def run(folder: Folder, program: str, arguments: Iterable[Any], watch: Watch = lambda text: None) -> tuple[str, str]:
     """Runs a program to its end, and returns its standard output and its standard error.
     folder: the program holds it until it ends. watch: called about ten times per second with the text on standard
-    error. Raises UsageError for exit code 2, and SyncopateError for others. An exception in this thread, such as
-    KeyboardInterrupt, first stops the program.
+    error. Raises UsageError for exit code 2, and SyncopateError for others. An interrupt first stops the program.
     """
     command = [find(program), *map(str, arguments)]
     log.info("%s", " ".join(command))

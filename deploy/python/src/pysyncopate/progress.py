@@ -13,8 +13,7 @@ from pysyncopate.programs import needs
 _FORM = "{desc} |{bar}| {n:.4g}/{total_fmt} {unit} [{elapsed}{postfix}]"
 _NOTES = {"step": "loss {loss:.4g}", "eval": "test accuracy {test_accuracy:.2%}"}  # of events of the metrics
 
-# What a program has done, how much it will do (None: not known), and a remark.
-State = tuple[float, "float | None", str]
+State = tuple[float, "float | None", str]  # what a program has done, how much it will do (None: not known), a remark
 Look = Callable[[str], "State | None"]  # None: nothing is known
 
 

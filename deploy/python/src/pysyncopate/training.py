@@ -156,9 +156,8 @@ def train(
         batch_size=256 (of all replicas together), devices="cuda", checkpoint_dir="runs/a".
         pysyncopate.flags() prints all, with defaults.
 
-    Returns a Result: accuracy (0 to 1), loss, history (a DataFrame), state_dict(), load_into(model),
-    predict(samples), resume(epochs=10). Raises UsageError (a ValueError) for a wrong argument, and
-    SyncopateError (a RuntimeError) for any other failure, such as a missing package.
+    Returns a Result: accuracy, history, load_into(model), predict(samples) and more. Raises UsageError
+    (a ValueError) for a wrong argument, and SyncopateError (a RuntimeError) for any other failure.
     """
     with Folder() as folder:
         net, weights, name, nchw = prepare(model, data, test, folder, folder.path, label, targets, loss, input_shape)
