@@ -36,7 +36,10 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
   }
   void wait_values(BucketId bucket) override { job_.wait_values(index_, bucket); }
   std::optional<StepReport> finish_step() override { return std::nullopt; }
-  CommunicationTimes with_traffic(CommunicationTimes times) const override { return times; }
+  CommunicationTimes with_traffic(CommunicationTimes times) const override {
+    times.dropped_steps = job_.dropped_steps(index_);
+    return times;
+  }
 
   std::optional<ps::SampleRange> next_lease() override { return job_.next_lease(index_); }
   void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
@@ -86,6 +89,7 @@ Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slot
       make_host_tensor({static_cast<std::int64_t>(copy->running_statistics.size())}, DType::kF32);
   std::ranges::copy(copy->running_statistics, snapshot.state.f32().begin());
   if (with_slots) snapshot.slots = named_slots(job_.shard().optimizer(), copy->state.slots);
+  remove_collected(snapshot.slots);
   return snapshot;
 }
 
@@ -128,8 +132,10 @@ class AsynchronousCentralStorage final : public Strategy {
 
   Snapshot snapshot() override {
     const ps::Shard& shard = job_.shard();
-    return {shard.values(), named_slots(shard.optimizer(), shard.slots()),
-            replicas_.front().state->values};
+    Snapshot now{shard.values(), named_slots(shard.optimizer(), shard.slots()),
+                 replicas_.front().state->values};
+    remove_collected(now.slots);
+    return now;
   }
 
   void restore(const Snapshot& saved) override {

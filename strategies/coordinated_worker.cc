@@ -9,6 +9,7 @@
 
 #include "models/base/errors.h"
 #include "ps/coordinator/wire_conversion.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/collective/work_progress.h"
 #include "strategies/snapshot.h"
 
@@ -119,6 +120,12 @@ std::optional<StepReport> LeasedWorker::finish_step() {
   return std::nullopt;
 }
 
+CommunicationTimes LeasedWorker::with_traffic(CommunicationTimes times) const {
+  times = ServedWorker::with_traffic(times);
+  if (ps::drops_gradients(consistency_)) times.dropped_steps = client().traffic().dropped;
+  return times;
+}
+
 JobStatus LeasedWorker::status() const { return job_status_of(client().status()); }
 
 std::optional<Assignment> LeasedWorker::next_assignment() {
@@ -135,8 +142,13 @@ std::optional<Assignment> LeasedWorker::wait_assignment() {
 Snapshot LeasedWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
   Snapshot copy;
   copy.values = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
-  if (with_slots) copy.slots = OptimizerSlots(optimizer_, copy.values.num_elements()).named();
+  if (with_slots) {
+    copy.slots = OptimizerSlots(ps::make_shard_optimizer(optimizer_, consistency_, 1),
+                                copy.values.num_elements())
+                     .named();
+  }
   client().read_snapshot(assignment.snapshot_id, copy.values.f32(), memory_of(copy.slots));
+  remove_collected(copy.slots);
   copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
   const std::vector<float> state = client().read_snapshot_state(assignment.snapshot_id);
   check(state.size() == copy.state.f32().size(),
@@ -178,6 +190,7 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.max_staleness = consistency.max_staleness;
   declaration.backup_workers = consistency.backup_workers;
   declaration.staleness_rule = static_cast<std::uint8_t>(consistency.staleness_rule);
+  declaration.staleness_number = consistency.rule_number;
   declaration.bf16_values =
       ps::values_format(options.parameter_server.compression) == ps::ValuesFormat::kBf16;
   declaration.workers = workers;
@@ -199,6 +212,10 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.writes_checkpoints = plan.writes_checkpoints;
   declaration.saves_evaluated = plan.saves_evaluated;
   return declaration;
+}
+
+void remove_collected(std::vector<Snapshot::Slot>& slots) {
+  std::erase_if(slots, [](const Snapshot::Slot& slot) { return slot.name == ps::kCollectedSlot; });
 }
 
 JobStatus job_status_of(const ps::wire::JobStatusT& status) {

@@ -67,10 +67,12 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
       : ServedWorker(client),
         replica_(replica),
         index_(options.parameter_server.cluster.index),
-        optimizer_(options.optimizer) {}
+        optimizer_(options.optimizer),
+        consistency_(options.consistency) {}
 
   void begin_step(ps::StepInfo step) override;
   std::optional<StepReport> finish_step() override;
+  CommunicationTimes with_traffic(CommunicationTimes times) const override;
 
   std::optional<ps::SampleRange> next_lease() override { return client().next_lease(); }
   void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
@@ -89,6 +91,7 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
   Replica& replica_;
   const int index_;
   const OptimizerOptions optimizer_;
+  const ps::ConsistencyOptions consistency_;
   ps::SampleRange batch_;  // the samples of the current step
 };
 
@@ -104,6 +107,9 @@ std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTran
 ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
                                    std::span<const Bucket> buckets, std::span<const int> owners,
                                    int workers);
+
+// Removes the slots of a shard that a checkpoint does not contain.
+void remove_collected(std::vector<Snapshot::Slot>& slots);
 
 JobStatus job_status_of(const ps::wire::JobStatusT& status);
 Assignment assignment_of(const ps::wire::AssignmentT& assignment);

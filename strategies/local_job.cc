@@ -139,6 +139,12 @@ std::optional<ps::SampleRange> LocalJob::next_lease(int index) {
   return range;
 }
 
+std::optional<ps::DroppedSteps> LocalJob::dropped_steps(int index) const {
+  if (!ps::drops_gradients(ps::consistency_options(server_.declaration()))) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return workers_[static_cast<std::size_t>(index)].drops.totals();
+}
+
 ps::wire::JobStatusT LocalJob::status() const {
   const std::lock_guard lock(mutex_);
   return coordinator_.status();
@@ -342,6 +348,8 @@ void LocalJob::on_event(const ps::ShardEvent& event) {
     default:
       break;
   }
+  worker(event.worker)
+      .drops.add(event.sequence, event.kind == Kind::kDropped, shard().buckets().size());
   // A step's buckets are pushed in order, so the last bucket's event ends the step.
   if (static_cast<std::size_t>(event.bucket) + 1 == shard().buckets().size()) on_step_end(event);
 }
@@ -357,7 +365,7 @@ void LocalJob::on_step_end(const ps::ShardEvent& event) {
     return coordinator_.on_push_dropped(event.worker, incarnation, step.push);
   }
   server_.trained(event.worker, event.sequence, step.push.samples, std::move(step.statistics));
-  coordinator_.on_push_applied(event.worker, incarnation, step.push);
+  coordinator_.on_push_applied(event.worker, incarnation, step.push, event.version);
 }
 
 }  // namespace syncopate

@@ -22,6 +22,7 @@
 #include "models/tensor/parameter_arena.h"
 #include "ps/client/client.h"
 #include "ps/coordinator/coordinator.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/local_server.h"
 
 namespace syncopate {
@@ -57,6 +58,8 @@ class LocalJob {
   // Waits until the values of the bucket's last read() or push() have arrived.
   void wait_values(int worker, BucketId bucket);
 
+  // Returns the worker's steps with gradients that came too late; nullopt if the job drops none.
+  std::optional<ps::DroppedSteps> dropped_steps(int worker) const;
   std::optional<ps::SampleRange> next_lease(int worker);
   ps::wire::JobStatusT status() const;
   std::optional<ps::wire::AssignmentT> next_assignment(int worker);
@@ -83,6 +86,7 @@ class LocalJob {
     std::uint64_t sequence = 0;  // number of the worker's last step
     float learning_rate = 0.0F;
     std::vector<Values> buckets;
+    ps::DropCounter drops;
     std::deque<ps::SampleRange> leases;
     std::deque<ps::wire::AssignmentT> assignments;
     bool has_all_leases = false;

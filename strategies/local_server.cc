@@ -11,8 +11,9 @@ LocalServer::LocalServer(ps::wire::DeclarationT declaration)
     : served_(ps::make_served_variables(std::move(declaration), 0)) {}
 
 void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
-  // The shard's versions must equal the update numbers: Adam's bias correction uses them.
-  const auto version = static_cast<std::uint64_t>(step) + 1;
+  // The shard counts its updates by its versions: Adam's bias correction uses the count.
+  const std::int64_t gradients = ps::gradients_per_update(ps::consistency_options(declaration()));
+  const auto version = static_cast<std::uint64_t>(step * gradients) + 1;
   ps::ShardSnapshot state{.values = shard().values(),
                           .slots = {shard().slots().begin(), shard().slots().end()},
                           .buckets = {}};

@@ -27,8 +27,8 @@ class LocalServer {
   const ps::wire::DeclarationT& declaration() const noexcept { return served_->declaration; }
 
   // Sets the versions of the shard. Called before training begins, when the shard's tensors hold
-  // the initial values. `statistics` are the initial running statistics. The first update has the
-  // number `step` + 1.
+  // the initial values. `statistics` are the initial running statistics. `step` is the number of
+  // updates that led to these values.
   void begin(std::int64_t step, std::vector<float> statistics);
 
   // Admits a worker to the shard. `sequence` is the number of the worker's last push.

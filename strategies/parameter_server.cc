@@ -154,7 +154,13 @@ void ParameterServer::begin(const ps::RunPosition& start) {
   if (is_chief()) {
     std::vector<std::span<const float>> slots;
     for (const Snapshot::Slot& slot : restored_slots_) slots.emplace_back(slot.values.f32());
-    client_->write_variables(replica_.arena->values().f32(), slots, start.step);
+    const std::int64_t gradients = ps::gradients_per_update(options_.consistency);
+    Tensor collected;  // the servers have one slot more than a checkpoint
+    if (gradients > 1 && !slots.empty()) {
+      collected = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
+      slots.emplace_back(collected.f32());
+    }
+    client_->write_variables(replica_.arena->values().f32(), slots, start.step * gradients);
     client_->write_state(replica_.state->values.f32());
     client_->initialised(start);
     restored_slots_.clear();

@@ -43,11 +43,16 @@ Names comparable_strategies() {
   return found;
 }
 
+// compare and plan do not train with rules that drop or order gradients yet.
+bool is_comparable(ps::StalenessRule rule) {
+  return rule != ps::StalenessRule::kNone && rule < ps::StalenessRule::kRingmaster;
+}
+
 // Returns "backup:K" and the staleness rules, the parts of a variant that follow a "+".
 std::vector<std::string> additions() {
   std::vector<std::string> found = {"backup:K"};
   for (const ps::StalenessRule rule : kAllValues<ps::StalenessRule>) {
-    if (rule != ps::StalenessRule::kNone) found.emplace_back(name(rule));
+    if (is_comparable(rule)) found.emplace_back(name(rule));
   }
   return found;
 }
@@ -163,7 +168,7 @@ class WordParser {
       return;
     }
     const auto rule = value_named<ps::StalenessRule>(words[0]);
-    if (words.size() != 1 || !rule || *rule == ps::StalenessRule::kNone)
+    if (words.size() != 1 || !rule || !is_comparable(*rule))
       refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(), "or"), words.front()));
     if (variant_.is_synchronous) {
       refuse(fmt::format("\"+{}\" compensates for stale gradients and requires async or ssp",

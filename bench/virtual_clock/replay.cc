@@ -126,7 +126,7 @@ void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {
                       "can be replayed",
                       shard.file.string()));
     }
-    if (entry.kind != EntryKind::kApplied) continue;
+    if (entry.kind == EntryKind::kWritten || entry.kind == EntryKind::kAnswered) continue;
     was_pushed_to[entry.bucket] = true;
     RecordedPush& push = job.pushes[{entry.worker, entry.incarnation, entry.sequence}];
     push.versions_read.resize(job.placement.buckets.size());
@@ -291,8 +291,9 @@ class Replay {
       return true;
     }
     Worker& worker = worker_of(entry);
+    // The gradient of a dropped push is computed, too: it changes what compression left out so far.
     if (worker.sequence != entry.sequence && !compute(worker, entry)) return false;
-    apply(s, entry, worker);
+    if (entry.kind == EntryKind::kApplied) apply(s, entry, worker);
     return true;
   }
 

@@ -11,6 +11,7 @@
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/collective/collectives.h"
 #include "worker/run/run_sizes.h"
 
@@ -185,6 +186,10 @@ void check_consistency(const FlagSet& flags, TrainOptions& options) {
         name(consistency.staleness_rule)));
   }
   consistency.compensation = ps::compensation_of(consistency.staleness_rule);
+  if (consistency.staleness_rule != ps::StalenessRule::kNone) {
+    ps::check_consistency(consistency);
+    (void)ps::make_shard_optimizer(options.strategy.optimizer, consistency, 1);
+  }
   const int workers = options.cluster.world_size;
   if (strategy.has_servers() && consistency.backup_workers >= workers) {
     throw UsageError(

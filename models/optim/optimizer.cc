@@ -250,9 +250,12 @@ const OptimizerRow& optimizer_row(const OptimizerOptions& options) {
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   const OptimizerRow& row = optimizer_row(options);
   check_constants(options);
-  std::unique_ptr<Optimizer> optimizer = row.make(options);
-  if (options.average_decay == 0.0) return optimizer;
-  return std::make_unique<AveragingOptimizer>(std::move(optimizer));
+  return with_average(row.make(options));
+}
+
+std::unique_ptr<Optimizer> with_average(std::unique_ptr<Optimizer> inner) {
+  if (inner->options().average_decay == 0.0) return inner;
+  return std::make_unique<AveragingOptimizer>(std::move(inner));
 }
 
 void check_update_lengths(const Optimizer& optimizer, std::span<float> values,

@@ -43,6 +43,9 @@ struct UpdateStep {
   std::int64_t step = 1;  // number of the update, starting at 1; Adam's bias correction uses it
   // Factor of the momentum in this update. Only outer rules use it (outer_rule.h).
   double momentum_scale = 1.0;
+  // For a gradient of values that have been updated since: `step` of an update that would have used
+  // it at once; 0: unknown. Only the rules of ps/shard/stale_gradients.h use it.
+  std::int64_t read = 0;
   // The rest is for strategies; no update rule uses it.
   double epochs = 0.0;      // passes over the data before the step, with a fraction
   bool is_last = false;     // whether the run ends with this update
@@ -84,6 +87,9 @@ const OptimizerRow& optimizer_row(const OptimizerOptions& options);
 
 // Makes an optimizer. Throws UsageError for an unknown name or a constant out of range.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
+// Returns an optimizer that updates like `inner` and, if options().average_decay is positive, also
+// keeps the moving average of the values.
+std::unique_ptr<Optimizer> with_average(std::unique_ptr<Optimizer> inner);
 
 // Throws ShapeError unless all arrays have equal size and there is one slot for each of
 // slot_names().

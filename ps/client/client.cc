@@ -109,13 +109,13 @@ std::uint32_t Client::incarnation() const {
 }
 
 void Client::write_variables(std::span<const float> values,
-                             std::span<const std::span<const float>> slots, std::int64_t step) {
+                             std::span<const std::span<const float>> slots, std::int64_t pushes) {
   State& state = *state_;
   std::vector<OutgoingRequest> requests;
   for (int b = 0; b < state.num_buckets(); ++b) {
     wire::WriteT write;
     write.bucket = b;
-    write.version = static_cast<std::uint64_t>(step) + 1;
+    write.version = static_cast<std::uint64_t>(pushes) + 1;
     write.with_slots = !slots.empty();
     ShardRequest request{.kind = ShardRequest::Kind::kWrite, .bucket = b};
     request.message = wire::make_message(std::move(write));

@@ -19,6 +19,7 @@
 #include "ps/coordinator/stop_kind.h"
 #include "ps/net/endpoint.h"
 #include "ps/shard/gradient_codec.h"
+#include "ps/shard/stale_gradients.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {
@@ -91,10 +92,10 @@ class Client {
   // write_variables() writes the initial values and optimizer slots of the variables, write_state()
   // the initial running statistics. initialised() reports that both are complete. The worker for
   // which initialises() is true calls these functions in this order. `values` and each slot are
-  // [arena total] f32. `step` is the number of updates that led to these values; every bucket gets
-  // the version `step` + 1.
+  // [arena total] f32. `pushes` is the number of pushes that led to these values; every bucket
+  // gets the version `pushes` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
-                       std::int64_t step);
+                       std::int64_t pushes);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
   // write_state() with a StateShare writes this worker's running statistics (of batch norm), for an
@@ -183,6 +184,7 @@ class Client {
     std::int64_t bytes_pulled = 0;
     double peers_wait_seconds = 0.0;  // how long shards held back answers to wait for other workers
     int shards_in_segment = 0;        // shards that map this worker's memory
+    DroppedSteps dropped;             // steps with pushes that came too late
   };
   Traffic traffic() const;
 

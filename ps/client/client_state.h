@@ -14,6 +14,7 @@
 
 #include "models/base/errors.h"
 #include "ps/client/client.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate::ps {
 
@@ -53,6 +54,7 @@ struct ClientState {
   std::optional<wire::StepSumsT> sums;
   std::vector<float> statistics;  // the answer of read_snapshot_state()
   Client::Traffic traffic;
+  DropCounter drops;
 
   // The state of the job: batches, assignments and exchanges.
   std::deque<SampleRange> leases;

@@ -322,6 +322,10 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
     bucket.awaited = false;
     if (header.report) state_.sums = *header.report;
     state_.traffic.peers_wait_seconds += 1e-6 * static_cast<double>(header.peers_wait_us);
+    if (push != nullptr) {
+      state_.drops.add(header.sequence, header.dropped, state_.buckets.size());
+      state_.traffic.dropped = state_.drops.totals();
+    }
     state_.traffic.bytes_pulled +=
         header.in_segment ? size_of(place) * static_cast<std::int64_t>(sizeof(float)) : bytes;
     is_waited_for = bucket.waiting > 0 || header.report;

@@ -193,10 +193,10 @@ void Coordinator::on_reconnect_timeout() {
 }
 
 void Coordinator::on_push_applied(WorkerId worker, std::uint32_t incarnation,
-                                  const wire::PushT& push) {
+                                  const wire::PushT& push, std::uint64_t version) {
   State& state = *state_;
   if (!state.counts(worker, incarnation, push)) return;
-  if (state.leases.on_batch_trained(worker, push)) state.snapshots.on_batch_trained();
+  if (state.leases.on_batch_trained(worker, push, version)) state.snapshots.on_batch_trained();
   state.advance();
 }
 

@@ -92,9 +92,11 @@ class Coordinator {
   // restored job have had enough time to reconnect.
   void on_reconnect_timeout();
   // on_push_applied() records that the push's batch is trained; called when shard 0 has applied a
-  // push that ends a step. on_push_dropped() makes the push's batch available to workers again;
-  // called when shard 0 has dropped a push that ends a step, because the push was too late.
-  void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
+  // push that ends a step; `version` is the version of the push's bucket after it.
+  // on_push_dropped() makes the push's batch available to workers again; called when shard 0 has
+  // dropped a push that ends a step, because the push was too late.
+  void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push,
+                       std::uint64_t version);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   // Sets the mean and the largest staleness of all pushes that shard 0 has applied so far. status()
   // reports both numbers.

@@ -154,6 +154,7 @@ std::optional<std::string> find_difference(const wire::DeclarationT& job, int by
             .field("Nesterov momentum", job.nesterov, found.nesterov)
             .field("consistency", consistency_text(job), consistency_text(found))
             .field("staleness rule", int{job.staleness_rule}, int{found.staleness_rule})
+            .field("number of the staleness rule", job.staleness_number, found.staleness_number)
             .field("bf16 values", job.bf16_values, found.bf16_values)
             .field("workers", job.workers, found.workers)
             .field("dataset size", job.dataset_size, found.dataset_size)

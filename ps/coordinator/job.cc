@@ -80,7 +80,13 @@ bool Job::all_servers_serve() const {
   });
 }
 
+bool Job::collects_gradients() const {
+  return declaration &&
+         declaration->staleness_rule == static_cast<std::uint8_t>(StalenessRule::kRennala);
+}
+
 std::int64_t Job::batches_per_step() const {
+  if (collects_gradients()) return std::max<std::int64_t>(declaration->staleness_number, 1);
   if (consistency() != Consistency::kSync || is_synchronous()) return 1;
   return std::max(declaration->workers - declaration->backup_workers, 1);
 }

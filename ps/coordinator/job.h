@@ -142,8 +142,10 @@ struct Job {
   bool is_synchronous() const;
   // Returns how many batches, as the ledger (ledger.h) divides the data, make one update. This is 1
   // for synchronous workers, which share one batch. With backup workers it is the number of
-  // gradients that the update waits for.
+  // gradients that the update waits for, and under kRennala the number that the servers collect.
   std::int64_t batches_per_step() const;
+  // Returns whether servers collect the gradients of an update over time (kRennala).
+  bool collects_gradients() const;
 
   template <typename BodyT>
   void send_to_worker(int index, BodyT body) {

@@ -14,20 +14,43 @@ using nlohmann::json;
 
 constexpr int kJobSnapshotFormat = 4;
 
-json json_of(const DataPosition& position) {
-  json untrained = json::array();
-  for (const SampleRange& range : position.untrained) {
-    untrained.push_back({range.epoch, range.begin, range.end});
+json json_of(std::span<const SampleRange> ranges) {
+  json all = json::array();
+  for (const SampleRange& range : ranges) all.push_back({range.epoch, range.begin, range.end});
+  return all;
+}
+
+std::vector<SampleRange> ranges_of(const json& saved) {
+  std::vector<SampleRange> ranges;
+  for (const json& range : saved) ranges.push_back({range.at(0), range.at(1), range.at(2)});
+  return ranges;
+}
+
+json json_of(std::span<const CollectedBatch> batches) {
+  json all = json::array();
+  for (const auto& [samples, loss, version] : batches) {
+    all.push_back({samples.epoch, samples.begin, samples.end, loss, version});
   }
-  return {{"epoch", position.epoch}, {"offset", position.offset}, {"untrained", untrained}};
+  return all;
+}
+
+std::vector<CollectedBatch> collected_of(const json& saved) {
+  std::vector<CollectedBatch> batches;
+  for (const json& one : saved) {
+    batches.push_back({{one.at(0), one.at(1), one.at(2)}, one.at(3), one.at(4)});
+    if (batches.back().version < 2) throw FileError("a collected batch has no version");
+  }
+  return batches;
+}
+
+json json_of(const DataPosition& position) {
+  return {{"epoch", position.epoch},
+          {"offset", position.offset},
+          {"untrained", json_of(std::span(position.untrained))}};
 }
 
 DataPosition data_position_of(const json& saved) {
-  DataPosition position{saved.at("epoch"), saved.at("offset"), {}};
-  for (const json& range : saved.at("untrained")) {
-    position.untrained.push_back({range.at(0), range.at(1), range.at(2)});
-  }
-  return position;
+  return {saved.at("epoch"), saved.at("offset"), ranges_of(saved.at("untrained"))};
 }
 
 json json_of(const wire::DeclarationT& declaration) {
@@ -73,6 +96,7 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
                       {"metric", progress.metric},
                       {"position", json_of(progress.at.position)},
                       {"batches_of_step", job.batches_of_step},
+                      {"collected", json_of(std::span(job.collected))},
                       {"batches_left", job.batches_left},
                       {"repeated_batches", job.repeated_batches},
                       {"stopped_by", to_wire(job.stopped_by)},
@@ -103,6 +127,7 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
                                  .loss = saved.at("loss"),
                                  .metric = saved.value("metric", 0.0)},
                     .batches_of_step = saved.at("batches_of_step"),
+                    .collected = collected_of(saved.value("collected", json::array())),
                     .batches_left = saved.at("batches_left"),
                     .repeated_batches = saved.at("repeated_batches"),
                     .stopped_by = stop_kind_from_wire(saved.at("stopped_by"))};

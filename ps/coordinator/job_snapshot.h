@@ -24,6 +24,13 @@ struct JobProgress {
   double metric = 0.0;
 };
 
+// A trained batch. The servers have collected its gradient for a later update (kRennala).
+struct CollectedBatch {
+  SampleRange samples;
+  double loss = 0.0;          // its part of the loss of the update
+  std::uint64_t version = 2;  // of shard 0's last bucket, after the gradient
+};
+
 struct JobSnapshot {
   struct Server {
     std::uint32_t incarnation = 0;
@@ -42,7 +49,8 @@ struct JobSnapshot {
   JobProgress progress;
   // Trained batches of the step under way, if a step has several batches.
   std::int64_t batches_of_step = 0;
-  std::int64_t batches_left = 0;  // batches still to train after progress.at
+  std::vector<CollectedBatch> collected = {};  // under kRennala: of the step under way
+  std::int64_t batches_left = 0;               // batches still to train after progress.at
   // The number of batches that lost workers had pushed in part and that were trained again.
   std::int64_t repeated_batches = 0;
   std::optional<StopKind> stopped_by;

@@ -49,6 +49,17 @@ void LeaseQueue::begin(const RunPosition& start) {
       declaration.total_epochs > 0
           ? batches_left(options, declaration.total_epochs)
           : batches_of_steps(declaration.total_steps, start.step, job_.batches_per_step());
+  if (job_.collects_gradients()) {
+    // The gradients of a last, incomplete collection would never reach the values.
+    const std::int64_t all = options.total_batches;
+    options.total_batches -= all % job_.batches_per_step();
+    if (options.total_batches == 0 && all > 0 && start.step == 0) {
+      throw UsageError(fmt::format(
+          "--staleness-rule rennala:{}: the whole run has {} batches, so no update would be made; "
+          "give at most rennala:{}, or train longer",
+          job_.batches_per_step(), all, all));
+    }
+  }
   ledger_.emplace(std::move(options));
   start_step_ = start.step;
   start_samples_ = start.samples;
@@ -97,7 +108,7 @@ bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
   return batch && ledger_->mark_trained(worker, sequence, *batch);
 }
 
-bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push) {
+bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push, std::uint64_t version) {
   WorkerRecord& record = job_.worker(worker);
   record.last_push = std::max(record.last_push, push.sequence);
   record.is_resting = false;
@@ -106,8 +117,18 @@ bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push) {
   const bool counts = is_synchronous ? count_step(worker, push.sequence)
                                      : ledger_->mark_trained(worker, push.sequence, range_of(push));
   if (!counts && !is_synchronous) return false;
-  const Sums sums{push.loss, push.metric};
+  // The loss of a step is the mean over its batches. Where servers sum the gradients of a step,
+  // workers have divided by the number of batches already.
+  const double of_step =
+      job_.collects_gradients() ? static_cast<double>(job_.batches_per_step()) : 1.0;
+  const Sums sums{push.loss / of_step, push.metric};
   sums_.add(sums);
+  if (job_.collects_gradients()) {
+    collected_.push_back({.worker = is_snapshot_begun_ ? worker : Collected::kInEverySnapshot,
+                          .sequence = push.sequence,
+                          .batch = {range_of(push), sums.loss, version}});
+    forget_complete_collections();
+  }
   if (push.num_bad > 0) bad_by_epoch_[range_of(push).epoch] += push.num_bad;
   if (is_snapshot_begun_) {
     pushes_since_.push_back({worker, push.sequence, sums});
@@ -247,8 +268,37 @@ void LeaseQueue::begin_snapshot() {
   pushes_since_.clear();
 }
 
+std::uint64_t LeaseQueue::collections_in(std::uint64_t version) const {
+  return (version - 1) / static_cast<std::uint64_t>(job_.batches_per_step());
+}
+
+void LeaseQueue::forget_complete_collections() {
+  if (is_snapshot_begun_ || collected_.empty()) return;
+  const std::uint64_t complete = collections_in(collected_.back().batch.version);
+  std::erase_if(collected_, [&](const Collected& one) {
+    return collections_in(one.batch.version - 1) < complete;
+  });
+}
+
+std::vector<CollectedBatch> LeaseQueue::collected_at(
+    const std::map<WorkerId, std::uint64_t>& limits) const {
+  std::vector<CollectedBatch> within;
+  for (const Collected& one : collected_) {
+    const auto entry = limits.find(one.worker);
+    if (entry == limits.end() || one.sequence <= entry->second) within.push_back(one.batch);
+  }
+  if (within.empty()) return within;
+  const std::uint64_t complete = collections_in(within.back().version);
+  std::erase_if(within, [&](const CollectedBatch& batch) {
+    return collections_in(batch.version - 1) < complete;
+  });
+  return within;
+}
+
 void LeaseQueue::end_snapshot() {
   is_snapshot_begun_ = false;
+  for (Collected& one : collected_) one.worker = Collected::kInEverySnapshot;
+  forget_complete_collections();
   std::map<WorkerId, std::uint64_t> everything;
   for (int w = 0; w < job_.num_workers(); ++w) {
     everything[w] = std::numeric_limits<std::uint64_t>::max();
@@ -257,7 +307,24 @@ void LeaseQueue::end_snapshot() {
 }
 
 JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
-  Ledger::AsOf then = ledger_->as_of(limits);
+  return as_of(limits, {});
+}
+
+JobProgress LeaseQueue::as_of_last_update(const std::map<WorkerId, std::uint64_t>& limits) const {
+  std::vector<SampleRange> untrained;
+  double loss = 0.0;
+  for (const CollectedBatch& batch : collected_at(limits)) {
+    untrained.push_back(batch.samples);
+    loss += batch.loss;
+  }
+  JobProgress progress = as_of(limits, untrained);
+  progress.loss -= loss;
+  return progress;
+}
+
+JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits,
+                              std::span<const SampleRange> untrained) const {
+  Ledger::AsOf then = ledger_->as_of(limits, untrained);
   Sums sums = is_snapshot_begun_ ? sums_before_ : sums_;
   if (is_snapshot_begun_) {
     for (const ReportedPush& push : pushes_since_) {
@@ -276,6 +343,7 @@ JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits) c
 void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const {
   const std::int64_t trained = ledger_->as_of(limits).batches_trained;
   saved.progress = as_of(limits);
+  saved.collected = collected_at(limits);
   saved.batches_of_step = (start_batches_of_step_ + trained) % job_.batches_per_step();
   saved.batches_left = ledger_->options().total_batches - trained;
   saved.repeated_batches = repeated_batches_;
@@ -294,6 +362,8 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   bad_by_epoch_.clear();
   repeated_batches_ = saved.repeated_batches;
   lost_.clear();
+  collected_.clear();
+  for (const CollectedBatch& batch : saved.collected) collected_.push_back({.batch = batch});
   requests_.clear();
   awaits_holders_ = job_.consistency() == Consistency::kAsync;
   is_snapshot_begun_ = false;

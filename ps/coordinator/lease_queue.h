@@ -41,9 +41,9 @@ class LeaseQueue {
   // Lets batches of workers that have not reconnected be handed out again. Called when the workers
   // of a restored job have had enough time to reconnect.
   void on_reconnect_timeout() { awaits_holders_ = false; }
-  // Records that a worker's push was applied. Returns whether this adds a batch to the trained
-  // batches.
-  bool on_batch_trained(int worker, const wire::PushT& push);
+  // Records that a worker's push was applied, which gave shard 0's last bucket this version.
+  // Returns whether this adds a batch to the trained batches.
+  bool on_batch_trained(int worker, const wire::PushT& push, std::uint64_t version);
   void on_batch_dropped(int worker, const wire::PushT& push);
   // Stops handing out batches. stopped_by() returns the kind of the first call.
   void stop(StopKind kind);
@@ -73,6 +73,9 @@ class LeaseQueue {
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
+  // Like as_of(), but without the batches of gradients that the values do not contain yet, because
+  // the servers still collect gradients for the next update (kRennala).
+  JobProgress as_of_last_update(const std::map<WorkerId, std::uint64_t>& limits) const;
   // Writes the job's progress at a snapshot to `saved`. `limits`: see as_of().
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
@@ -95,6 +98,15 @@ class LeaseQueue {
     std::uint64_t sequence = 0;
     Sums sums;
   };
+  // A collected gradient.
+  struct Collected {
+    // The next snapshot contains a gradient that was applied before the snapshot began, whatever
+    // has become of its worker.
+    static constexpr int kInEverySnapshot = -1;
+    int worker = kInEverySnapshot;
+    std::uint64_t sequence = 0;
+    CollectedBatch batch;
+  };
 
   struct LostWorker {
     std::uint32_t incarnation = 0;
@@ -102,6 +114,14 @@ class LeaseQueue {
   };
 
   std::int64_t step_after(std::int64_t batches) const;
+  JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits,
+                    std::span<const SampleRange> untrained) const;
+  // Returns the batches of the incomplete collection at a snapshot. The versions of shard 0 tell
+  // which collections are complete, since shard 0 also applies pushes that do not count here.
+  std::vector<CollectedBatch> collected_at(const std::map<WorkerId, std::uint64_t>& limits) const;
+  // Returns the number of complete collections in values of this version.
+  std::uint64_t collections_in(std::uint64_t version) const;
+  void forget_complete_collections();
   bool count_step(int worker, std::uint64_t sequence);
   void grant(Request& request);
   void finish(const Request& request);
@@ -129,6 +149,8 @@ class LeaseQueue {
   bool is_snapshot_begun_ = false;          // between begin_snapshot() and end_snapshot()
   Sums sums_before_;                        // the sums when begin_snapshot() was called
   std::vector<ReportedPush> pushes_since_;  // pushes since begin_snapshot()
+  // Under kRennala: the batches of the last collections, in the order of shard 0.
+  std::deque<Collected> collected_;
   double staleness_mean_ = 0.0;
   std::uint64_t staleness_max_ = 0;
 };

@@ -212,7 +212,8 @@ bool Ledger::all_handed_out() const noexcept {
   return given_back_.empty() && handed_out_ == options_.total_batches;
 }
 
-Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
+Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& limits,
+                           std::span<const SampleRange> more_untrained) const {
   AsOf as_of{next_, batches_trained_, samples_trained_};
   std::vector<SampleRange>& untrained = as_of.position.untrained;
   untrained.assign(passed_over_.begin(), passed_over_.end());
@@ -220,12 +221,15 @@ Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& limits) cons
   for (const auto& [worker, batches] : held_) {
     untrained.insert(untrained.end(), batches.begin(), batches.end());
   }
+  const auto take_away = [&](const SampleRange& batch) {
+    untrained.push_back(batch);
+    --as_of.batches_trained;
+    as_of.samples_trained -= size_of(batch);
+  };
+  std::ranges::for_each(more_untrained, take_away);
   for (const Trained& push : remembered_) {
     const auto entry = limits.find(push.worker);
-    if (entry == limits.end() || push.sequence <= entry->second) continue;
-    untrained.push_back(push.batch);
-    --as_of.batches_trained;
-    as_of.samples_trained -= size_of(push.batch);
+    if (entry != limits.end() && push.sequence > entry->second) take_away(push.batch);
   }
   std::sort(untrained.begin(), untrained.end(), [](const SampleRange& a, const SampleRange& b) {
     return std::tie(a.epoch, a.begin) < std::tie(b.epoch, b.begin);

@@ -76,7 +76,9 @@ class Ledger {
     std::int64_t batches_trained = 0;
     std::int64_t samples_trained = 0;
   };
-  AsOf as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
+  // Batches in `untrained` count as untrained, although they were trained within the limits.
+  AsOf as_of(const std::map<WorkerId, std::uint64_t>& limits,
+             std::span<const SampleRange> untrained = {}) const;
   // Drops the records of pushes up to these sequences. as_of() then treats the batches of these
   // pushes as trained, whatever its limits are.
   void forget(const std::map<WorkerId, std::uint64_t>& limits);

@@ -153,7 +153,7 @@ std::map<WorkerId, std::uint64_t> Snapshots::sequences() const {
 }
 
 void Snapshots::finish_copying() {
-  progress_ = leases_.as_of(sequences());
+  progress_ = leases_.as_of_last_update(sequences());
   if (is_unwritten_) {
     for (ServerRecord& server : job_.servers) server.snapshots.erase(job_.last_snapshot);
   } else if (purpose_.snapshot) {

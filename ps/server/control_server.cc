@@ -171,7 +171,7 @@ void ControlServer::run_once() {
 void ControlServer::report_ended_steps() {
   for (const EndedStep& step : data_.take_ended_steps()) {
     if (step.is_applied) {
-      coordinator_.on_push_applied(step.worker, step.incarnation, step.push);
+      coordinator_.on_push_applied(step.worker, step.incarnation, step.push, step.version);
     } else {
       coordinator_.on_push_dropped(step.worker, step.incarnation, step.push);
     }

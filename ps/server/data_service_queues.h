@@ -26,7 +26,8 @@ struct EndedStep {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   wire::PushT push;
-  bool is_applied = true;  // false if the push came too late and was dropped
+  bool is_applied = true;     // false if the push came too late and was dropped
+  std::uint64_t version = 0;  // of the push's bucket afterwards
 };
 
 // DepartedWorker is a worker that the shard has removed. `sequence` is the sequence of its last

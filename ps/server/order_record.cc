@@ -131,7 +131,7 @@ OrderEntry entry_of(const EntryBytes& bytes) {
 bool is_sound(const EntryBytes& bytes, std::size_t num_buckets) {
   return bytes.checksum == checksum_within(bytes) &&
          bytes.kind >= static_cast<std::uint16_t>(OrderEntry::Kind::kWritten) &&
-         bytes.kind <= static_cast<std::uint16_t>(OrderEntry::Kind::kAnswered) &&
+         bytes.kind <= static_cast<std::uint16_t>(OrderEntry::Kind::kDropped) &&
          bytes.bucket >= 0 && std::cmp_less(bytes.bucket, num_buckets);
 }
 
@@ -325,9 +325,10 @@ void ServiceRecord::flush() {
   attempt([this] { writer_.flush(); });
 }
 
-void ServiceRecord::applied(const ShardEvent& event, std::uint32_t worker_incarnation,
-                            const wire::PushT& push) {
-  OrderEntry entry{.kind = OrderEntry::Kind::kApplied,
+void ServiceRecord::processed(const ShardEvent& event, std::uint32_t worker_incarnation,
+                              const wire::PushT& push) {
+  OrderEntry entry{.kind = event.kind == ShardEvent::Kind::kApplied ? OrderEntry::Kind::kApplied
+                                                                    : OrderEntry::Kind::kDropped,
                    .worker = event.worker,
                    .incarnation = worker_incarnation,
                    .bucket = event.bucket,

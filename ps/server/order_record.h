@@ -35,24 +35,25 @@ struct OrderHeader {
 
 struct OrderEntry {
   enum class Kind : std::uint16_t {
-    kWritten = 1,  // the values were replaced by initial values or a snapshot's values
-    kApplied = 2,  // a push was applied; under kSync all pushes of an update share version_after
-    kAnswered = 3  // values were sent to a worker
+    kWritten = 1,   // the values were replaced by initial values or a snapshot's values
+    kApplied = 2,   // a push was applied; under kSync all pushes of an update share version_after
+    kAnswered = 3,  // values were sent to a worker
+    kDropped = 4    // a push came too late and was dropped
   };
   Kind kind = Kind::kApplied;
-  WorkerId worker = 0;  // set for kApplied and kAnswered
+  WorkerId worker = 0;  // set for all kinds but kWritten
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::uint64_t sequence = 0;  // of the push, for kApplied and kAnswered; 0 for a pull
-  // For kApplied: the version of the values from which the worker computed the gradient.
+  std::uint64_t sequence = 0;  // of the push; 0 for a pull
+  // For kApplied and kDropped: the version of the values from which the worker computed the
+  // gradient.
   std::uint64_t version_read = 0;
-  // For kWritten and kApplied: the version of the bucket afterwards. For kAnswered: the version
-  // that was sent.
+  // The version of the bucket afterwards. For kAnswered: the version that was sent.
   std::uint64_t version_after = 0;
   std::uint64_t staleness = 0;  // set for kApplied
-  float learning_rate = 0.0F;   // set for kApplied
-  // `lanes` and `batch` are set for kApplied on shard 0 if the push ends a step. Otherwise `lanes`
-  // is 0.
+  float learning_rate = 0.0F;   // set for kApplied and kDropped
+  // `lanes` and `batch` are set for kApplied and kDropped on shard 0 if the push ends a step.
+  // Otherwise `lanes` is 0.
   int lanes = 0;  // number of lanes (threads) of the worker's replica, which determines its order
                   // of additions
   SampleRange batch;
@@ -109,7 +110,9 @@ class ServiceRecord {
                 std::uint32_t incarnation, const ServedVariables& served);
 
   void written(BucketId bucket, std::uint64_t version);
-  void applied(const ShardEvent& event, std::uint32_t worker_incarnation, const wire::PushT& push);
+  // Records a push that was applied or dropped.
+  void processed(const ShardEvent& event, std::uint32_t worker_incarnation,
+                 const wire::PushT& push);
   void answered(const ShardEvent& event, std::uint32_t worker_incarnation);
   // Writes the buffer to the file, so that all entries so far survive the end of this process.
   // Called for each snapshot, so that the records have no gap after a roll-back.

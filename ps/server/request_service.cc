@@ -330,13 +330,15 @@ void RequestService::send_consumed(const std::vector<std::uint64_t>& tokens) {
 void RequestService::on_processed(const ShardEvent& event, ServedRequest& open) {
   const bool was_applied = event.kind == ShardEvent::Kind::kApplied;
   open.processed = Clock::now();
-  const bool is_sync = consistency_of(current_.variables->declaration) == Consistency::kSync;
-  if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
   // A duplicate of a push is not counted: the push had an event for the first time it came.
-  if (!open.push.ends_step || event.is_duplicate || (!was_applied && !is_sync)) return;
+  if (event.is_duplicate) return;
+  open.is_dropped = !was_applied;
+  if (record_ != nullptr) record_->processed(event, open.incarnation, open.push);
+  if (!open.push.ends_step) return;
+  const bool is_sync = consistency_of(current_.variables->declaration) == Consistency::kSync;
   if (was_applied) add_statistics(open);
   if (was_applied && is_sync) add_totals(event, open);
-  results_.add_step({open.worker, open.incarnation, open.push, was_applied});
+  results_.add_step({open.worker, open.incarnation, open.push, was_applied, event.version});
   has_ended_steps_ = true;
 }
 
@@ -386,6 +388,7 @@ void RequestService::on_answered(const ShardEvent& event, ServedRequest& open) {
   // shared-memory segment only now.
   values.in_segment = open.answer.num_elements() == 0;
   values.staleness = event.staleness;
+  values.dropped = open.is_dropped;
   if (open.push.ends_step) {
     const auto found = current_.totals.find(event.bucket);
     const bool is_of_step =

@@ -31,6 +31,7 @@ struct ServedRequest {
   // it after the worker has left.
   std::shared_ptr<const MappedSegment> segment;
   bool is_consumed = false;     // the message Consumed has been sent
+  bool is_dropped = false;      // the shard has dropped the push because it came too late
   Clock::time_point received;   // when the push was received
   Clock::time_point processed;  // when the push was applied or dropped
 };

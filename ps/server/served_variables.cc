@@ -9,6 +9,7 @@
 #include "models/optim/optimizer.h"
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate::ps {
 namespace {
@@ -53,10 +54,11 @@ OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
           .average_decay = average_decay_of(declaration)};
 }
 
+}  // namespace
+
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
   if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
-      declaration.staleness_rule >
-          static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
+      declaration.staleness_rule > static_cast<std::uint8_t>(StalenessRule::kOrderedMomentum)) {
     throw UsageError(
         "declaration: unknown consistency or staleness rule; start all tasks with the same program "
         "version");
@@ -66,10 +68,9 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
           .max_staleness = declaration.max_staleness,
           .backup_workers = declaration.backup_workers,
           .staleness_rule = rule,
+          .rule_number = declaration.staleness_number,
           .compensation = compensation_of(rule)};
 }
-
-}  // namespace
 
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index) {
   auto served = std::make_shared<ServedVariables>();
@@ -89,10 +90,11 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
     elements += place.end() - place.begin();
   }
   served->fingerprint = fingerprint_of(declaration);
+  const ConsistencyOptions consistency = consistency_options(declaration);
   served->shard = std::make_shared<Shard>(
-      std::move(layout), std::move(buckets), make_optimizer(optimizer_of(declaration)),
-      consistency_options(declaration), make_host_tensor({elements}, DType::kF32),
-      values_format(declaration));
+      std::move(layout), std::move(buckets),
+      make_shard_optimizer(optimizer_of(declaration), consistency, declaration.workers),
+      consistency, make_host_tensor({elements}, DType::kF32), values_format(declaration));
   served->declaration = std::move(declaration);
   return served;
 }

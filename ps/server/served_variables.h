@@ -25,6 +25,9 @@ struct ServedVariables {
 // declaration. (The declaration comes over the network, so it is checked.)
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index);
 
+// Returns the consistency rule of a declaration. Throws UsageError for an unknown one.
+ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
+
 // ServedSnapshot is one shard's part of a snapshot.
 struct ServedSnapshot {
   std::uint64_t number = 0;

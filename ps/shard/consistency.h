@@ -23,10 +23,10 @@ constexpr auto named_values(Consistency /*type*/) {
                     Named{"sync", Consistency::kSync}};
 }
 
-// How a stale gradient is compensated. A gradient is stale if its worker read values that have been
-// updated since then. Gradients are compensated only under kSsp and kAsync, which apply gradients
-// one by one. tau is the version of the values when the gradient is applied minus the version that
-// the worker read.
+// What happens to a stale gradient. A gradient is stale if its worker read values that have been
+// updated since then. Rules apply only under kSsp and kAsync, which apply gradients one by one; the
+// last three require kAsync. tau is the version of the values when the gradient is applied minus
+// the version that the worker read.
 enum class StalenessRule : std::uint8_t {
   kNone,
   // The rule multiplies the learning rate by 1 / tau, or by 1 if tau is 0. Source: Zhang et al.
@@ -40,12 +40,33 @@ enum class StalenessRule : std::uint8_t {
   // Like kDelayCompensation, but lambda / sqrt(mean square of g) replaces lambda. Source: Zheng et
   // al. 2017, eq. 14.
   kDelayCompensationAdaptive,
+  // The rule drops a gradient if tau is at least ConsistencyOptions::rule_number. Source: Maranjyan
+  // et al. 2025, "Ringmaster ASGD", algorithm 4 (arXiv:2501.16168).
+  kRingmaster,
+  // The rule collects ConsistencyOptions::rule_number gradients of the same values, then makes one
+  // update with their mean. It drops a gradient of other values. Source: Tyurin and Richtarik 2023,
+  // "Optimal time complexities of parallel stochastic optimization methods under a fixed
+  // computation model", Rennala SGD (arXiv:2305.12387).
+  kRennala,
+  // The momentum of a gradient counts as if the gradient had arrived in its order. Source: Shi et
+  // al. 2024, "Ordered momentum for asynchronous SGD" (arXiv:2407.19234).
+  kOrderedMomentum,
 };
 constexpr auto named_values(StalenessRule /*type*/) {
-  return std::array{Named{"none", StalenessRule::kNone}, Named{"inverse", StalenessRule::kInverse},
+  return std::array{Named{"none", StalenessRule::kNone},
+                    Named{"inverse", StalenessRule::kInverse},
                     Named{"dc", StalenessRule::kDelayCompensation},
-                    Named{"dc-adaptive", StalenessRule::kDelayCompensationAdaptive}};
+                    Named{"dc-adaptive", StalenessRule::kDelayCompensationAdaptive},
+                    Named{"ringmaster", StalenessRule::kRingmaster},
+                    Named{"rennala", StalenessRule::kRennala},
+                    Named{"ordered-momentum", StalenessRule::kOrderedMomentum}};
 }
+
+// Returns whether ConsistencyOptions::rule_number belongs to the rule.
+constexpr bool has_number(StalenessRule rule) noexcept {
+  return rule == StalenessRule::kRingmaster || rule == StalenessRule::kRennala;
+}
+inline constexpr std::int64_t kMostRuleNumber = std::int64_t{1} << 31;
 
 // Returns the default lambda of delay compensation: 2 for the adaptive rule, 0.04 for other rules.
 // Source of 2: Zheng et al. 2017, lambda_0 of the adaptive rule.
@@ -64,6 +85,7 @@ struct ConsistencyOptions {
   // synchronous SGD", section 3.
   int backup_workers = 0;
   StalenessRule staleness_rule = StalenessRule::kNone;
+  std::int64_t rule_number = 1;  // of the rule if has_number(), in [1, kMostRuleNumber]
   float compensation = compensation_of(StalenessRule::kNone);  // lambda of delay compensation
   float mean_square_decay = 0.95F;
 };

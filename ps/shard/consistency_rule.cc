@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/base/errors.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate::ps {
 namespace {
@@ -49,6 +50,16 @@ void check_consistency(const ConsistencyOptions& options) {
     throw UsageError(
         "consistency: a staleness rule under sync, where no gradient is stale; leave it out, or "
         "choose ssp or async");
+  }
+  if (options.staleness_rule >= StalenessRule::kRingmaster &&
+      options.consistency != Consistency::kAsync) {
+    throw UsageError(fmt::format("--staleness-rule {} requires --consistency async",
+                                 name(options.staleness_rule)));
+  }
+  if (options.rule_number < 1 || options.rule_number > kMostRuleNumber) {
+    throw UsageError(fmt::format("--staleness-rule {}: the number {}, expected 1 to {}",
+                                 name(options.staleness_rule), options.rule_number,
+                                 kMostRuleNumber));
   }
   if (!(options.compensation >= 0.0F) || !std::isfinite(options.compensation)) {
     throw UsageError(fmt::format("consistency: a delay compensation of {}, expected 0 or more",
@@ -199,6 +210,12 @@ bool ConsistencyRule::accept(const PushId& id) {
   return true;
 }
 
+bool ConsistencyRule::is_restored(const PushId& id) const noexcept {
+  const Member* const member = find(id.worker);
+  return member != nullptr && member->incarnation == id.incarnation &&
+         id.sequence <= member->restored;
+}
+
 std::uint64_t ConsistencyRule::accepted(WorkerId worker) const noexcept {
   const Member* member = find(worker);
   return member == nullptr ? 0 : member->accepted;
@@ -242,7 +259,8 @@ bool ConsistencyRule::snapshot_lets_begin(const PushId& id) const noexcept {
 }
 
 bool ConsistencyRule::is_late(const PushRequest& push, std::uint64_t version) const noexcept {
-  return options_.consistency == Consistency::kSync && push.version != version;
+  if (options_.consistency == Consistency::kSync) return push.version != version;
+  return is_too_stale(options_, push.version, version);
 }
 
 std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) const {
@@ -348,7 +366,8 @@ void ConsistencyRule::restore(std::span<const WorkerClock> clocks) {
                         .incarnation = entry.incarnation,
                         .accepted = entry.sequence,
                         .begun = entry.sequence,
-                        .is_restored = true});
+                        .is_restored = true,
+                        .restored = entry.sequence});
   }
   std::ranges::stable_sort(members_, {}, &Member::worker);
 }

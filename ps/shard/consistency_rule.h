@@ -62,6 +62,9 @@ class ConsistencyRule {
   // Returns the sequence of the last accepted push of the worker's newest incarnation; 0 for an
   // unknown worker.
   std::uint64_t accepted(WorkerId worker) const noexcept;
+  // Returns whether a restored snapshot contains the push, applied or dropped. Its worker has not
+  // received the answer.
+  bool is_restored(const PushId& id) const noexcept;
   // Moves the clock of the push's worker to this push. Called when the update with this push
   // begins, or when the push is dropped.
   void advance(const PushId& id);
@@ -128,7 +131,8 @@ class ConsistencyRule {
     std::uint64_t limit = 0;    // during a snapshot: the last push that may begin
     bool is_held_back = false;  // joined after hold(): limit() does not change its limit
     bool is_restored = false;   // known from restore(); has not joined since
-    bool rests = false;         // set once the push `rests_after` has begun
+    std::uint64_t restored = 0;  // the last push in the restored snapshot
+    bool rests = false;          // set once the push `rests_after` has begun
     std::uint64_t rests_after = 0;
     std::int64_t clock() const noexcept { return static_cast<std::int64_t>(begun) + offset; }
     bool is_awaited() const noexcept { return is_active && !(rests && begun >= rests_after); }

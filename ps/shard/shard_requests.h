@@ -79,7 +79,8 @@ struct ShardEvent {
   std::uint64_t version = 0;
   std::uint64_t staleness = 0;  // set for kApplied
   // Set for kDropped if the push was dropped because it was sent twice. The push that was sent
-  // first has its own events.
+  // first has its own events. Not set for a push that a restored snapshot contains: its batch must
+  // be trained again if the push was dropped before the snapshot.
   bool is_duplicate = false;
 };
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "ps/shard/stale_gradients.h"
+
 namespace syncopate::ps {
 
 using TaskKind = BucketTask::Kind;
@@ -64,7 +66,7 @@ bool SharedBucket::push(const PushRequest& request) {
     may_have_late_pushes_ = may_have_late_pushes_ || rule_.is_late(request, version_);
   } else {
     add_event(ShardEvent::Kind::kDropped, request.id, request.token);
-    events_.back().is_duplicate = true;
+    events_.back().is_duplicate = !rule_.is_restored(request.id);
     answer_later(request);
   }
   begin_next();
@@ -269,7 +271,8 @@ bool SharedBucket::begin_update() {
     advance(push.id);
   }
   task_.step = {.learning_rate = task_.pushes.front().learning_rate,
-                .step = static_cast<std::int64_t>(version_)};
+                .step = static_cast<std::int64_t>(version_),
+                .read = static_cast<std::int64_t>(task_.pushes.front().version)};
   task_.compensation = {};
   if (task_.pushes.size() == 1) compensate_staleness(task_.pushes.front());
   // The pass that updates values also answers every read that the update's pushes make possible.
@@ -287,7 +290,9 @@ bool SharedBucket::begin_update() {
 }
 
 std::uint64_t SharedBucket::staleness_of(const PushRequest& push) const noexcept {
-  return is_known_version(push.version) ? version_ - push.version : 0;
+  if (!is_known_version(push.version)) return 0;
+  const auto gradients = static_cast<std::uint64_t>(gradients_per_update(rule_.options()));
+  return (version_ - 1) / gradients - (push.version - 1) / gradients;
 }
 
 void SharedBucket::compensate_staleness(const PushRequest& push) {

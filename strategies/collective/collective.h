@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/tensor/tensor.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate {
 
@@ -36,6 +37,8 @@ struct CommunicationTimes {
   // example because it uses shared memory.
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
+  // Steps with gradients that came too late. Absent if the job drops no gradients.
+  std::optional<ps::DroppedSteps> dropped_steps = {};
 };
 
 // The collective operations of one rank. One thread only, except for abort().

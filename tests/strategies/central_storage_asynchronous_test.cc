@@ -154,9 +154,21 @@ const Rule kAdaptive{"async, dc-adaptive",
                       .staleness_rule = ps::StalenessRule::kDelayCompensationAdaptive}};
 const Rule kSsp0{"ssp:0", {.consistency = ps::Consistency::kSsp}};
 const Rule kSsp2{"ssp:2", {.consistency = ps::Consistency::kSsp, .max_staleness = 2}};
+const Rule kFresh{
+    "async, ringmaster:1",
+    {.consistency = ps::Consistency::kAsync, .staleness_rule = ps::StalenessRule::kRingmaster}};
+const Rule kRingmaster{"async, ringmaster:2",
+                       {.consistency = ps::Consistency::kAsync,
+                        .staleness_rule = ps::StalenessRule::kRingmaster,
+                        .rule_number = 2}};
+// In the middle of the two epochs of 10 batches, 2 gradients are collected.
+const Rule kRennala{"async, rennala:4",
+                    {.consistency = ps::Consistency::kAsync,
+                     .staleness_rule = ps::StalenessRule::kRennala,
+                     .rule_number = 4}};
 const Rule kBackup{"sync, 1 backup", {.backup_workers = 1}};
 
-INSTANTIATE_TEST_SUITE_P(Under, OneReplica, testing::Values(kAsync, kSsp2, kCompensated));
+INSTANTIATE_TEST_SUITE_P(Under, OneReplica, testing::Values(kAsync, kSsp2, kCompensated, kFresh));
 
 class Replicas : public AsynchronousCentralStorage, public testing::WithParamInterface<Rule> {};
 
@@ -218,7 +230,8 @@ TEST_P(Replicas, EndWhenOneOfThemFails) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Under, Replicas,
-                         testing::Values(kAsync, kAdaptive, kSsp0, kSsp2, kBackup));
+                         testing::Values(kAsync, kAdaptive, kSsp0, kSsp2, kBackup, kFresh,
+                                         kRingmaster, kRennala));
 
 TEST_F(AsynchronousCentralStorage, KeepsEveryReplicaWithinTheStalenessOfSsp) {
   constexpr int kReplicas = 3;

@@ -11,6 +11,7 @@
 #include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "models/optim/outer_rule.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/local_updates/round_report.h"
 #include "worker/run/run_sizes.h"
 
@@ -59,7 +60,8 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
   if (has_stages(options)) return memory;  // gradients and activations are divided among stages
   memory.gradients = std::max(1, strategy.lanes) * values;
   if (!has_servers(options)) {
-    const auto slots = make_optimizer(strategy.optimizer)->slot_names().size();
+    const auto slots =
+        ps::make_shard_optimizer(strategy.optimizer, strategy.consistency, 1)->slot_names().size();
     memory.slots = static_cast<std::int64_t>(slots) * values;
   }
   if (strategy_of(options).has_rounds) {

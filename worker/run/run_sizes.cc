@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/input_shard.h"
 #include "worker/train/train_loop.h"
 
@@ -16,12 +17,14 @@ namespace {
 
 constexpr int kMostDefaultLanes = 8;
 
-// Returns the number of batches in one update. It is more than one only with backup workers,
-// because a coordinator counts their steps; otherwise the global batch is the batch of an update.
+// Returns the number of batches in one update. It is more than one only with backup workers and
+// where servers collect gradients, because a coordinator counts their steps; otherwise the global
+// batch is the batch of an update.
 std::int64_t batches_per_update(const TrainOptions& options) {
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
   const bool is_summed = consistency.consistency == ps::Consistency::kSync;
-  if (!is_summed || is_synchronous(consistency)) return 1;
+  if (!is_summed) return ps::gradients_per_update(consistency);
+  if (is_synchronous(consistency)) return 1;
   return count_workers(options) - consistency.backup_workers;
 }
 

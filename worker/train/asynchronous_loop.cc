@@ -1,5 +1,7 @@
 #include "worker/train/asynchronous_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -39,12 +41,13 @@ class StopRequest {
 
 JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions& options,
                               const Progress& start) {
-  const std::int64_t steps_per_epoch = run.dataset_size / run.batch_size;
+  const std::int64_t batches_per_epoch = run.dataset_size / run.batch_size;
+  const std::int64_t batches_per_step = run.samples_per_update / run.batch_size;
+  const std::int64_t left = remaining_steps(options, start, run.dataset_size, run.batch_size);
   return {.log_every_steps = options.log_every_steps,
-          .total_steps =
-              start.at.step + remaining_steps(options, start, run.dataset_size, run.batch_size),
-          .steps_per_epoch = steps_per_epoch,
-          .samples_per_epoch = steps_per_epoch * run.batch_size,
+          .total_steps = start.at.step + (options.total_steps ? left : left / batches_per_step),
+          .steps_per_epoch = std::max<std::int64_t>(batches_per_epoch / batches_per_step, 1),
+          .samples_per_epoch = batches_per_epoch * run.batch_size,
           .start_samples = start.at.samples,
           .start_epochs = epochs_at(start.at.position, run.dataset_size, run.batch_size),
           .max_seconds = options.max_seconds,
@@ -137,7 +140,8 @@ class OwnTimer {
             .input_wait_seconds = own.input_wait_seconds,
             .bytes_sent = own.communication.bytes_sent,
             .bytes_received = own.communication.bytes_received,
-            .skipped_steps = scale ? std::optional(scale->skipped_steps) : std::nullopt};
+            .skipped_steps = scale ? std::optional(scale->skipped_steps) : std::nullopt,
+            .dropped_steps = own.communication.dropped_steps};
   }
 
  private:
@@ -148,6 +152,16 @@ class OwnTimer {
   double step_seconds_ = 0.0;
   JobMetrics::OwnTimes at_begin_;
 };
+
+// Describes the steps of a worker with gradients that came too late; "" if there were none.
+std::string describe_dropped(int worker, std::int64_t steps,
+                             const std::optional<ps::DroppedSteps>& dropped) {
+  if (!dropped || dropped->whole + dropped->in_part == 0) return "";
+  return fmt::format(
+      "worker {}: of the gradients of {} steps, {} came too late and were dropped, and {} were "
+      "dropped in part",
+      worker, steps, dropped->whole, dropped->in_part);
+}
 
 // The mean loss of the job since one worker began its last epoch.
 class EpochLoss {
@@ -216,6 +230,7 @@ class ReplicaLoop {
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
     }
     note_input();
+    note_dropped();
     stop_.pass_on();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // Reads the request to stop now: a later one has no effect, because the job has ended.
@@ -268,6 +283,13 @@ class ReplicaLoop {
                               .most_readers = input.most_readers},
                              run_.input_means);
     if (replica_.index == 0 && !line.empty()) run_.workers.front().display.note(line);
+  }
+
+  void note_dropped() {
+    const auto index = static_cast<std::size_t>(replica_.index);
+    const std::string line = describe_dropped(options_.first_worker + replica_.index, own_.steps(),
+                                              own_.times().communication.dropped_steps);
+    if (!line.empty()) run_.workers.at(index).display.note(line);
   }
 
   const Batch& next_batch() {

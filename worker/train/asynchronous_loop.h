@@ -38,8 +38,9 @@ struct AsynchronousRun {
   Strategy& strategy;                       // the strategy; each replica has an asynchronous_job()
   std::vector<AsynchronousWorker> workers;  // one worker per local replica
   std::int64_t dataset_size;
-  std::int64_t batch_size;  // samples of each leased batch
-  const Dataset& watched;   // the split that evaluations read: DataSplits::watched()
+  std::int64_t batch_size;          // samples of each leased batch
+  std::int64_t samples_per_update;  // of one or several batches
+  const Dataset& watched;           // the split that evaluations read: DataSplits::watched()
   EvaluationOptions evaluation;
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints

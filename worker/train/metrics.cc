@@ -202,6 +202,10 @@ class JsonLines final : public MetricsWriter {
                         {"bytes_sent", or_null(metrics.bytes_sent)},
                         {"bytes_received", or_null(metrics.bytes_received)}};
     if (metrics.skipped_steps) line["skipped_steps"] = *metrics.skipped_steps;
+    if (metrics.dropped_steps) {
+      line["dropped_steps"] = metrics.dropped_steps->whole;
+      line["dropped_in_part"] = metrics.dropped_steps->in_part;
+    }
     write_line(std::move(line));
   }
 

@@ -15,6 +15,7 @@
 #include "models/backend/backend.h"
 #include "models/backend/device_load.h"
 #include "models/backend/model.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/asynchronous_job.h"
 #include "strategies/strategy_options.h"
 #include "worker/train/metric_value.h"
@@ -103,6 +104,8 @@ struct WorkerMetrics {
   // Steps that were skipped because fp16 gradients were not finite; nullopt if losses are not
   // scaled, and for synchronous workers.
   std::optional<std::int64_t> skipped_steps = {};
+  // Steps with gradients that came too late; nullopt if the job drops no gradients.
+  std::optional<ps::DroppedSteps> dropped_steps = {};
 };
 
 // Describes an evaluation for a log line, such as

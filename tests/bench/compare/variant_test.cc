@@ -67,6 +67,8 @@ TEST(Variant, IsRefusedWithAReason) {
       {"parameter-server:sync+inverse", "requires async or ssp"},
       {"mirrored+dc", "requires async or ssp"},
       {"parameter-server:async+fast", "expected backup:K, inverse, dc or dc-adaptive"},
+      {"parameter-server:async+ordered-momentum", "expected backup:K, inverse, dc or dc-adaptive"},
+      {"parameter-server:async+ringmaster:2", "expected backup:K, inverse, dc or dc-adaptive"},
       {"mirrored{learning-rte=0.1}",
        "--strategies mirrored{learning-rte=0.1}: train has no flag \"learning-rte\"; did you mean "
        "learning-rate?"},

@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Arguments{"--consistency", "ssp", "--max-staleness", "1"},
                     Arguments{"--staleness-rule", "inverse", "--optimizer", "momentum"},
                     Arguments{"--staleness-rule", "dc-adaptive", "--optimizer", "sgd"},
+                    Arguments{"--staleness-rule", "ordered-momentum", "--optimizer", "momentum"},
                     Arguments{"--compress", "topk:0.1", "--optimizer", "sgd"},
                     Arguments{"--compress", "bf16", "--staleness-rule", "dc"}),
     [](const auto& parameters) {
@@ -55,6 +56,20 @@ INSTANTIATE_TEST_SUITE_P(
       std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
       return name;
     });
+
+// What compression left out of a dropped gradient is in a later one.
+TEST(ARecordedJobThatDropsGradients, IsComputedAgainBitForBit) {
+  for (const char* rule : {"ringmaster:1", "rennala:3"}) {
+    TrainingRuns runs;
+    const auto summary = runs.summary_of(
+        parameter_servers({.workers = 3, .servers = 2}),
+        small_job(runs) + as_words("--optimizer sgd --compress topk:0.1 --staleness-rule", rule));
+    const std::vector<std::filesystem::path> files{runs / "order.shard1", runs / "order.shard0"};
+    const ReplayOutcome outcome = replay_order(files, samples());
+    EXPECT_EQ(outcome.weights_hash, summary.at("weights_hash")) << rule;
+    EXPECT_GT(outcome.pushes, rule[1] == 'i' ? 60 : 180) << "no gradient was dropped";
+  }
+}
 
 TEST(RecordedJob, IsRefusedWithoutAllItsRecordsAndItsData) {
   TrainingRuns runs;

@@ -16,6 +16,13 @@ constexpr int kKilledJobServers = 2;
 
 bool has_backup(const KilledJob& job) { return std::string(job.rule) == "backup"; }
 
+// Returns the value of --staleness-rule.
+std::string staleness_rule_of(const KilledJob& job) {
+  const std::string rule = job.rule;
+  if (rule == "ringmaster") return "ringmaster:2";
+  return rule == "rennala" ? "rennala:2" : "none";
+}
+
 }  // namespace
 
 std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const {
@@ -24,8 +31,11 @@ std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const
       "mlp --data synthetic:1x28x28:10:2400 --threads 1 --no-progress --eval-every 0 --log-every 1 "
       "--service-time constant:5 --steps",
       std::to_string(steps), "--metrics", folder / "m.jsonl", "--record", folder / "order",
-      "--checkpoint-dir", folder / "ck", "--snapshot-every", snapshot_every, "--consistency",
-      has_backup(*this) ? "sync" : rule);
+      "--checkpoint-dir", folder / "ck", "--snapshot-every", snapshot_every, "--staleness-rule",
+      staleness_rule_of(*this), "--consistency",
+      has_backup(*this)                    ? "sync"
+      : staleness_rule_of(*this) == "none" ? rule
+                                           : "async");
   if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
   return syncopate_command(words);
 }
@@ -44,7 +54,8 @@ void expect_ended_exactly(const KilledJob& job, const TemporaryFolder& folder,
     expect_every_push_once(history_of(folder / "order", shard), pushes);
   }
   if (job.is_synchronous()) return;
-  const int batches_per_step = has_backup(job) ? kKilledJobWorkers - 1 : 1;
+  const bool has_pairs = has_backup(job) || staleness_rule_of(job) == "rennala:2";
+  const int batches_per_step = has_pairs ? kKilledJobWorkers - 1 : 1;
   const std::vector<int> batches = batches_in(history_of(folder / "order", 0));
   EXPECT_EQ(batches.size(), static_cast<std::size_t>(job.steps * batches_per_step));
   int repeats = 0;

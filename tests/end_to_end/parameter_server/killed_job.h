@@ -11,7 +11,9 @@
 namespace syncopate::test {
 
 struct KilledJob {
-  const char* rule = "async";  // async, ssp, sync, or backup: sync with one backup worker
+  // async, ssp or sync; backup: sync with one backup worker; ringmaster or rennala: async with this
+  // staleness rule.
+  const char* rule = "async";
   int steps = 300;
   const char* snapshot_every = "1";  // seconds
 

@@ -75,6 +75,11 @@ std::vector<Loss> all_losses() {
       }
     }
   }
+  for (const char* rule : {"ringmaster", "rennala"}) {
+    for (const Role victim : {Role{"worker", 1}, Role{"server", 0}, Role{"server", 1}}) {
+      losses.push_back({rule, victim, Moment::kSnapshots});
+    }
+  }
   return losses;
 }
 

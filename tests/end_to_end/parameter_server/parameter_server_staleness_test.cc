@@ -8,10 +8,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "ps/server/order_record.h"
 #include "tests/end_to_end/support/training_runs.h"
 #include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -111,6 +113,66 @@ TEST_P(StaleSynchronousWorkers, AreNeverFurtherAheadThanAllowed) {
 
 INSTANTIATE_TEST_SUITE_P(By, StaleSynchronousWorkers, testing::Values(0, 1));
 
+// Every step that a worker computes is applied or dropped; the samples of a dropped one are trained
+// again.
+void expect_each_batch_once(const TrainingRuns& runs, std::size_t batches) {
+  const auto record = ps::read_order_record(runs / "order.shard0");
+  std::map<std::pair<std::int64_t, std::int64_t>, int> times;
+  std::int64_t dropped = 0;
+  for (const ps::OrderEntry& entry : record.entries) {
+    if (entry.lanes == 0) continue;
+    if (entry.kind == ps::OrderEntry::Kind::kDropped) ++dropped;
+    if (entry.kind == ps::OrderEntry::Kind::kApplied) {
+      ++times[{entry.batch.epoch, entry.batch.begin}];
+    }
+  }
+  EXPECT_EQ(times.size(), batches);
+  for (const auto& [batch, count] : times) EXPECT_EQ(count, 1) << "sample " << batch.second;
+  std::int64_t whole = 0;
+  std::int64_t in_part = 0;
+  for (const auto& line : runs.lines("worker")) {
+    whole += line.at("dropped_steps").get<std::int64_t>();
+    in_part += line.at("dropped_in_part").get<std::int64_t>();
+  }
+  EXPECT_GT(dropped, 0) << "no gradient was late: nothing was tested";
+  EXPECT_LE(whole, dropped) << "shard 0 decides about the samples";
+  EXPECT_LE(dropped, whole + in_part);
+}
+
+TEST(DroppedGradients, GiveTheirSamplesBackUnderRingmaster) {
+  TrainingRuns runs;
+  const auto summary =
+      runs.summary_of(parameter_servers({.workers = 3, .servers = 2}),
+                      kSmall + as_words("--steps 120 --eval-every 0 --service-time exponential:2 "
+                                        "--staleness-rule ringmaster:2 --record",
+                                        runs / "order"));
+  EXPECT_EQ(summary.at("steps"), 120);
+  EXPECT_LE(summary.at("staleness_max"), 1);
+  expect_each_batch_once(runs, 120);
+}
+
+TEST(DroppedGradients, GiveTheirSamplesBackUnderRennala) {
+  TrainingRuns runs;
+  const auto result =
+      runs.train(parameter_servers({.workers = 3, .servers = 2}),
+                 kSmall + as_words("--steps 30 --eval-every 0 --service-time exponential:2 "
+                                   "--staleness-rule rennala:4 --record",
+                                   runs / "order"));
+  EXPECT_EQ(runs.summary().at("steps"), 30);
+  EXPECT_EQ(runs.summary().at("samples"), 4 * 30 * 64);
+  expect_each_batch_once(runs, 120);
+  EXPECT_TRUE(contains(result.err + result.out, " came too late and were dropped, and "));
+}
+
+TEST(OrderedMomentum, OfOneWorkerIsThatOfOneDevice) {
+  TrainingRuns runs;
+  const Arguments what = kSmall + as_words("--steps 20 --optimizer momentum");
+  const auto alone = runs.summary_of(one_device(), what);
+  const auto served = runs.summary_of(parameter_servers({.workers = 1, .servers = 2}),
+                                      what + as_words("--staleness-rule ordered-momentum"));
+  EXPECT_EQ(served.at("weights_hash"), alone.at("weights_hash"));
+}
+
 TEST(APartition, ChangesOnlyThePlacementOfVariables) {
   TrainingRuns runs;
   const Arguments what = kSmall + Arguments{"--steps", "12"};
@@ -144,7 +206,10 @@ INSTANTIATE_TEST_SUITE_P(
                     // The inverse rule divides the learning rate by a push's staleness, near 3.
                     Arguments{"--learning-rate", "0.003", "--staleness-rule", "inverse"},
                     Arguments{"--staleness-rule", "dc"},
-                    Arguments{"--staleness-rule", "dc-adaptive"}),
+                    Arguments{"--staleness-rule", "dc-adaptive"},
+                    Arguments{"--staleness-rule", "ringmaster:4"},
+                    as_words("--optimizer momentum --learning-rate 0.005 --staleness-rule "
+                             "ordered-momentum")),
     [](const auto& parameters) {
       std::string name = parameters.param.back();
       std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });

@@ -112,7 +112,7 @@ void JobCase::trained(int index, std::uint64_t sequence, const SampleRange& batc
 }
 
 void JobCase::trained(int index, std::uint32_t incarnation, const wire::PushT& push) {
-  coordinator->on_push_applied(index, incarnation, push);
+  coordinator->on_push_applied(index, incarnation, push, ++version);
   collect();
 }
 

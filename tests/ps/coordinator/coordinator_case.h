@@ -88,6 +88,7 @@ class JobCase {
   int servers;
   std::unique_ptr<Coordinator> coordinator;
   std::map<TaskId, std::deque<wire::MessageT>> received;
+  std::uint64_t version = 1;                             // of the bucket of server 0
   std::map<TaskId, std::uint32_t> server_0_incarnation;  // incarnation in the last RollBack
 };
 

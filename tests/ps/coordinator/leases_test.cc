@@ -261,7 +261,7 @@ std::pair<double, double> cost_of_batches(int workers, Consistency consistency) 
     const int w = i % workers;
     std::optional<SampleRange>& batch = held[static_cast<std::size_t>(w)];
     const auto sequence = static_cast<std::uint64_t>(i / workers + 1);
-    job.coordinator->on_push_applied(w, 1, make_push(sequence, batch.value()));
+    job.coordinator->on_push_applied(w, 1, make_push(sequence, batch.value()), 2);
     job.coordinator->take_outgoing();
     batch = request(w);
   }

@@ -35,7 +35,12 @@ void ScheduledJob::check_assignment(const wire::AssignmentT& assignment) {
   const auto copy = servers_[0].copies().find(assignment.snapshot);
   if (copy == servers_[0].copies().end()) return add_mistake("an assignment without a copy");
   const bool is_exact = !lost_workers_;
-  const std::map<Key, int> copied = count_batches(copy->second.applied);
+  std::vector<TrainingPush> in_values = copy->second.applied;
+  if (collects()) {
+    const auto size = static_cast<std::uint64_t>(batches_per_step());
+    in_values.resize((copy->second.version - 1) / size * size);
+  }
+  const std::map<Key, int> copied = count_batches(in_values);
   std::int64_t trained = 0;
   for (const SampleRange& batch : batches_) {
     const auto found = copied.find(key_of(batch));
@@ -48,11 +53,14 @@ void ScheduledJob::check_assignment(const wire::AssignmentT& assignment) {
   }
   if (assignment.step != start_.step + trained / batches_per_step())
     add_mistake("step and position of a snapshot differ");
-  if (assignment.loss != static_cast<double>(trained))
+  const std::int64_t losses = collects() ? batches_per_step() : 1;
+  if (assignment.loss * static_cast<double>(losses) != static_cast<double>(trained))
     add_mistake("step and loss of a snapshot differ");
   // Under async, servers roll back alone.
   const bool are_equal = !lost_servers_ || consistency_of(declaration_) != Consistency::kAsync;
-  if (is_exact && are_equal && declaration_.backup_workers == 0) {
+  // Servers drop gradients by themselves.
+  const bool drops = declaration_.backup_workers > 0 || declaration_.staleness_rule != 0;
+  if (is_exact && are_equal && !drops) {
     for (const ScheduledServer& server : servers_) {
       const auto theirs = server.copies().find(assignment.snapshot);
       if (theirs == server.copies().end()) {
@@ -176,6 +184,10 @@ std::string ScheduledJob::description() const {
                      std::to_string(servers_.size()) + ", consistency " +
                      std::to_string(declaration_.consistency) + ", backup workers " +
                      std::to_string(declaration_.backup_workers);
+  if (declaration_.staleness_rule != 0) {
+    text += ", staleness rule " + std::to_string(declaration_.staleness_rule) + ":" +
+            std::to_string(declaration_.staleness_number);
+  }
   if (lost_workers_) text += ", workers lost";
   if (lost_servers_) text += ", servers lost";
   if (was_stopped_) text += ", stopped";

@@ -16,6 +16,14 @@ wire::DeclarationT ScheduledJob::random_declaration() {
   if (consistency == Consistency::kSync && declaration.workers > 1) {
     declaration.backup_workers = chance_.below(2);
   }
+  if (consistency == Consistency::kAsync && rule_chance_.one_in(2)) {
+    // A collection has 2 or 4 gradients, so that its parts of a loss are exact.
+    const bool collects = rule_chance_.one_in(2);
+    declaration.staleness_rule =
+        static_cast<std::uint8_t>(collects ? StalenessRule::kRennala : StalenessRule::kRingmaster);
+    declaration.staleness_number =
+        collects ? 2 + 2 * rule_chance_.below(2) : 1 + rule_chance_.below(3);
+  }
   declaration.dataset_size = 7 + chance_.below(4);
   declaration.batch_size = 2;
   const bool is_synchronous = consistency == Consistency::kSync && declaration.backup_workers == 0;
@@ -23,6 +31,8 @@ wire::DeclarationT ScheduledJob::random_declaration() {
     declaration.total_steps = 3 + chance_.below(12);
   } else {
     declaration.total_epochs = 1 + chance_.below(3);
+    // At least one collection of 4 batches, also behind the start position.
+    if (declaration.staleness_number > 1) declaration.total_epochs = 3;
   }
   if (is_large_) {
     // About two batches for each worker, or two to five steps of all.
@@ -64,6 +74,9 @@ std::vector<SampleRange> ScheduledJob::expected_batches() const {
     batches.push_back(next);
   }
   if (!counts_epochs) batches.resize(std::min(batches.size(), steps));
+  if (collects()) {
+    batches.resize(batches.size() - batches.size() % static_cast<std::size_t>(batches_per_step()));
+  }
   return batches;
 }
 

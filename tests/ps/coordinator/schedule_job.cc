@@ -15,6 +15,7 @@ TaskId server_id(int index) { return {TaskId::Role::kServer, index}; }
 
 ScheduledJob::ScheduledJob(std::uint64_t seed, const Size& size)
     : chance_(seed),
+      rule_chance_(seed + (std::uint64_t{1} << 32)),
       size_(size),
       is_large_(size.workers + size.servers > 0),
       declaration_(random_declaration()),
@@ -22,7 +23,9 @@ ScheduledJob::ScheduledJob(std::uint64_t seed, const Size& size)
       batches_(expected_batches()) {
   const ConsistencyOptions consistency{.consistency = consistency_of(declaration_),
                                        .max_staleness = declaration_.max_staleness,
-                                       .backup_workers = declaration_.backup_workers};
+                                       .backup_workers = declaration_.backup_workers,
+                                       .staleness_rule = StalenessRule{declaration_.staleness_rule},
+                                       .rule_number = declaration_.staleness_number};
   const int servers = size.servers > 0 ? size.servers : 1 + chance_.below(3);
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);
@@ -115,7 +118,7 @@ ScheduledJob::Choices ScheduledJob::choices() {
       push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
       const PushId& id = event.push.id;
       if (event.kind == ServerEvent::Kind::kApplied) {
-        coordinator_->on_push_applied(id.worker, id.incarnation, push);
+        coordinator_->on_push_applied(id.worker, id.incarnation, push, event.version);
       } else {
         coordinator_->on_push_dropped(id.worker, id.incarnation, push);
       }

@@ -63,9 +63,13 @@ class ScheduledJob {
     return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
   }
   std::int64_t batches_per_step() const {
+    if (collects()) return declaration_.staleness_number;
     return consistency_of(declaration_) == Consistency::kSync && !is_synchronous()
                ? declaration_.workers - 1
                : 1;
+  }
+  bool collects() const {
+    return declaration_.staleness_rule == static_cast<std::uint8_t>(StalenessRule::kRennala);
   }
   std::unique_ptr<Coordinator> make_coordinator();
 
@@ -95,6 +99,7 @@ class ScheduledJob {
   }
 
   Chance chance_;
+  Chance rule_chance_;  // so that jobs without a staleness rule do not depend on it
   const Size size_;
   const bool is_large_;
   wire::DeclarationT declaration_;

@@ -76,7 +76,14 @@ bool ScheduledRule::snapshot_lets_begin(const PushId& id) const {
 }
 
 bool ScheduledRule::is_late(const TrainingPush& push, std::uint64_t version) const {
-  return options_.consistency == Consistency::kSync && push.version != version;
+  if (options_.consistency == Consistency::kSync) return push.version != version;
+  if (!has_number(options_.staleness_rule)) return false;
+  if (push.version > version) return true;  // of values before a server was restarted
+  const auto number = static_cast<std::uint64_t>(options_.rule_number);
+  if (options_.staleness_rule == StalenessRule::kRingmaster) {
+    return version - push.version >= number;
+  }
+  return (push.version - 1) / number != (version - 1) / number;
 }
 
 std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& waiting,

@@ -131,6 +131,7 @@ void ScheduledServer::push(const TrainingPush& push) {
   }
   if (!rule_.takes_part(push.id.worker, push.id.incarnation)) return;
   if (rule_.is_restored(push.id)) {  // the worker has had no answer
+    events_.push_back({ServerEvent::Kind::kDropped, push});
     unanswered_pushes_.push_back(push);
     return work();
   }
@@ -192,7 +193,7 @@ bool ScheduledServer::apply_next() {
     const TrainingPush& push = waiting_[at];
     rule_.advance(push.id);
     applied_.push_back(push);
-    events_.push_back({ServerEvent::Kind::kApplied, push});
+    events_.push_back({ServerEvent::Kind::kApplied, push, version_});
     unanswered_pushes_.push_back(push);
   }
   std::sort(chosen.rbegin(), chosen.rend());

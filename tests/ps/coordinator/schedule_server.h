@@ -20,6 +20,7 @@ struct ServerEvent {
   enum class Kind : std::uint8_t { kApplied, kDropped, kAnswered };
   Kind kind = Kind::kApplied;
   TrainingPush push;  // for kAnswered, push.version is the version of the values in the answer
+  std::uint64_t version = 0;  // for kApplied: of the values after the push
 };
 
 class ScheduledServer {

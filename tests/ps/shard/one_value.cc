@@ -3,7 +3,7 @@
 #include <sstream>
 #include <utility>
 
-#include "models/optim/optimizer.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate::ps {
 namespace {
@@ -34,8 +34,9 @@ const char* word(ShardEvent::Kind kind) {
 
 OneValue::OneValue(const ConsistencyOptions& consistency, int workers, float value,
                    ValuesFormat format)
-    : shard_(ArenaLayout({{.name = "value", .shape = {1}}}), {{0, 1}}, make_optimizer({}),
-             consistency, tensor_of(value), format) {
+    : shard_(ArenaLayout({{.name = "value", .shape = {1}}}), {{0, 1}},
+             make_shard_optimizer({}, consistency, workers), consistency, tensor_of(value),
+             format) {
   for (WorkerId worker = 0; worker < workers; ++worker) shard_.join(worker, 1, 0);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ps/shard/stale_gradients.h"
 #include "strategies/collective/collectives.h"
 #include "worker/run/flags/train_flag.h"
 #include "worker/run/run_devices.h"
@@ -269,12 +270,24 @@ std::vector<TrainFlag> consistency_flags() {
        .in_comparison =
            of_variants("give it in --strategies, as in parameter-server:sync+backup:1")},
       {.name = "--staleness-rule",
-       .help = "correction of stale gradients; only with --consistency async or ssp (inverse: the "
-               "learning rate is divided by the staleness if the staleness is above 1; dc: delay "
-               "compensation; dc-adaptive: delay compensation of adaptive strength)",
+       .help =
+           "rule for stale gradients; only with --consistency async or, up to dc-adaptive, ssp: "
+           "none | inverse (the learning rate is divided by the staleness if the staleness is "
+           "above 1) | dc (delay compensation) | dc-adaptive (delay compensation of adaptive "
+           "strength) | ringmaster:R (a gradient with a staleness of R or more is dropped) | "
+           "rennala:B (an update is the mean of B gradients of the same parameters; others are "
+           "dropped) | ordered-momentum (the momentum of a late gradient counts as if it had "
+           "come in its order). The samples of a dropped gradient are trained again",
        .field = [](TrainOptions& o) -> FlagTarget {
-         return enum_target(o.strategy.consistency.staleness_rule);
+         return [&o](const std::string& text) {
+           ps::set_staleness_rule(o.strategy.consistency, text, "--staleness-rule");
+         };
        },
+       .rules = {.value = "RULE", .default_text = "none"},
+       .text =
+           [](const TrainOptions& o) {
+             return FlagText(ps::staleness_rule_text(o.strategy.consistency));
+           },
        .needs = {kShared},
        .decides_updates = true,
        .in_comparison =
