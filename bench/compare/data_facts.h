@@ -2,6 +2,7 @@
 // `report --verify` notices that one of them has changed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "bench/compare/compare_options.h"
@@ -12,8 +13,12 @@ namespace syncopate::bench {
 
 struct DataFacts {
   Chance chance;
-  std::string data_hash;     // hash_of_all_samples()
-  std::string network_hash;  // of the network with the flags for all runs; "" if there is none
+  std::int64_t train_samples = 0;
+  std::string data_hash;  // hash_of_all_samples()
+  // The network with the flags for all runs; "" if there is none. network_layers: its operations in
+  // order, or their number if there are many, and the number of parameters.
+  std::string network_hash;
+  std::string network_layers;
 };
 
 // Reads the whole data set once. Throws what the data set throws.

@@ -62,6 +62,8 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
   if (data) {
     comparison["data_hash"] = data->data_hash;
     comparison["network_hash"] = data->network_hash;
+    comparison["network_layers"] = data->network_layers;
+    comparison["train_samples"] = data->train_samples;
     const Chance& chance = data->chance;
     comparison["chance"] = {{"share", chance.share},
                             {"classes", chance.classes},

@@ -123,6 +123,8 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   comparison.model = string_field(object, "model");
   comparison.data_hash = string_field(object, "data_hash");
   comparison.network_hash = string_field(object, "network_hash");
+  comparison.network_layers = string_field(object, "network_layers");
+  comparison.train_samples = object.value("train_samples", std::int64_t{0});
   comparison.data = string_field(object, "data");
   comparison.budget = string_field(object, "budget");
   comparison.batch = string_field(object, "batch");

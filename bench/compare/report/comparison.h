@@ -93,6 +93,8 @@ struct Comparison {
   std::optional<Chance> chance{};     // empty if unknown
   std::string data_hash{};            // of all samples; "" if unknown
   std::string network_hash{};         // "" if unknown
+  std::string network_layers{};       // its operations and parameters in words; "" if unknown
+  std::int64_t train_samples = 0;     // of the data set; 0 if unknown
   std::optional<PaperClaim> claim{};  // of the paper whose experiment a preset repeats
   // How the learning rates of the variants follow from the given rate; "" if unknown.
   //   linear, sqrt     proportional to the samples of an update, or to their square root
@@ -126,7 +128,7 @@ struct Comparison {
 // the file.
 //   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
 //   "trouble":FAULTS,
-//    "data_hash":HASH, "network_hash":HASH,
+//    "data_hash":HASH, "network_hash":HASH, "network_layers":TEXT, "train_samples":N,
 //    "machines":[{"host":H, "processor":P, "cpus":N, "cores":N, "gpus":[G, ...], "version":V,
 //    "commit":C, "instruction_set":I, "onednn":V, "date":D}, ...], "threads_per_worker":N,
 //    "chance":{"share":S, "classes":K, "test_samples":N, "validation_samples":N},

@@ -192,10 +192,12 @@ class MethodTeller {
         "one worker");
     for (const VariantSummary& row : rows_) {
       if (!row.dropped_gradients) continue;
-      tell("backup", fmt::format("{} dropped {} % of its gradients, which came too late. A late "
-                                 "worker finishes its step; the samples of a dropped gradient "
-                                 "are trained again, and count once",
-                                 row.name, decimal_text(100.0 * *row.dropped_gradients, 0)));
+      tell("backup",
+           fmt::format("an update of {} takes the gradients that come first, from all but "
+                       "the backup workers; {} % of the gradients came too late and were "
+                       "dropped. A late worker finishes its step; the samples of a "
+                       "dropped gradient are trained again, and count once",
+                       row.name, decimal_text(100.0 * *row.dropped_gradients, 0)));
     }
     if (std::ranges::any_of(rows_, [](const auto& row) { return row.staleness.has_value(); })) {
       tell("staleness",
@@ -229,11 +231,19 @@ class MethodTeller {
     tell("budget", comparison_.budget);
     if (!comparison_.data_hash.empty()) {
       tell("data",
-           fmt::format("{}; hash of all samples {}", comparison_.data, comparison_.data_hash));
+           fmt::format(
+               "{}{}; hash of all samples {}", comparison_.data,
+               comparison_.train_samples > 0
+                   ? fmt::format("; {} training samples",
+                                 decimal_text(static_cast<double>(comparison_.train_samples), 0))
+                   : "",
+               comparison_.data_hash));
     }
     if (!comparison_.model.empty()) {
-      tell("network", fmt::format("{}; syncopate network --model {} prints its layers",
-                                  comparison_.model, comparison_.model));
+      tell("network",
+           fmt::format("{}{}; syncopate network --model {} prints its layers", comparison_.model,
+                       comparison_.network_layers.empty() ? "" : ": " + comparison_.network_layers,
+                       comparison_.model));
     }
     tell("flags", comparison_.faults);
     tell("command", comparison_.command);
@@ -272,15 +282,18 @@ class MethodTeller {
 
   // Returns "0.9 (a and b)"; "" if no variant has a momentum.
   std::string momentum_text() const {
-    std::map<double, std::vector<std::string>> variants;
+    std::map<std::pair<double, std::string>, std::vector<std::string>> variants;
     for (const ComparedVariant& variant : comparison_.variants) {
       if (variant.momentum > 0.0 || searched_in(comparison_).momentum) {
-        variants[variant.momentum].push_back(variant.label);
+        variants[{variant.momentum, variant.optimizer}].push_back(variant.label);
       }
     }
     std::vector<std::string> texts;
     for (const auto& [momentum, labels] : variants) {
-      texts.push_back(fmt::format("{} ({})", exact_text(momentum), listed(labels)));
+      const auto& [value, optimizer] = momentum;
+      texts.push_back(fmt::format("{}{} ({})", exact_text(value),
+                                  optimizer.empty() ? "" : " of --optimizer " + optimizer,
+                                  listed(labels)));
     }
     return texts.empty() ? ""
                          : listed(texts) +

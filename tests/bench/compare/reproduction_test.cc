@@ -264,6 +264,9 @@ TEST_F(Reproduction, RecordsWhatTheRunsDependOn) {
   const json comparison = json::parse(read_text(dir_ / "comparison.json"));
   EXPECT_EQ(comparison.at("data_hash").get<std::string>().size(), 16U);
   EXPECT_EQ(comparison.at("network_hash").get<std::string>().size(), 16U);
+  EXPECT_TRUE(contains(comparison.at("network_layers").get<std::string>(),
+                       "dense [10], softmax-cross-entropy; "));
+  EXPECT_GT(comparison.at("train_samples").get<int>(), 0);
   const json machine = comparison.at("machines").at(0);
   for (const char* key : {"commit", "instruction_set", "onednn"}) {
     EXPECT_TRUE(machine.at(key).is_string()) << key;

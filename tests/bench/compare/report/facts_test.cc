@@ -123,6 +123,23 @@ TEST(Facts, SayHowManySamplesLieBetweenEvaluations) {
       << fact(comparison, "times");
 }
 
+TEST(Facts, DescribeTheNetworkTheDataAndTheMomentum) {
+  Comparison comparison = two_variants();
+  comparison.model = "net";
+  comparison.network_layers = "dense [10]; 7,850 parameters";
+  comparison.data = "mine";
+  comparison.data_hash = "1234";
+  comparison.train_samples = 60000;
+  comparison.variants[0].momentum = comparison.variants[1].momentum = 0.9;
+  comparison.variants[0].optimizer = "momentum";
+  comparison.variants[1].optimizer = "nesterov";
+  EXPECT_TRUE(contains_words(fact(comparison, "network"), "net: dense [10]; 7,850 parameters; "));
+  EXPECT_EQ(fact(comparison, "data"), "mine; 60,000 training samples; hash of all samples 1234");
+  EXPECT_TRUE(
+      contains_words(fact(comparison, "momentum"),
+                     "0.9 of --optimizer momentum (a) and 0.9 of --optimizer nesterov (b)"));
+}
+
 TEST(Facts, DivideTheDifferenceIntoSpeedAndSamples) {
   Comparison comparison = two_variants();
   EXPECT_TRUE(contains_words(fact(comparison, "parts"),
