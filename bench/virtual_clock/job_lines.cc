@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "worker/train/due.h"
 #include "worker/train/metrics.h"
 #include "worker/train/train_loop.h"
 
@@ -44,7 +45,7 @@ void JobLines::step(const Moment& moment, std::span<const WorkerAccount> workers
     progress_(static_cast<double>(sums_.step) / static_cast<double>(total_steps_));
   }
   if (sums_.step == line_.step) return;
-  if (is_last || sums_.step % log_every_steps_ == 0) write_line(moment, workers);
+  if (is_last || has_passed(log_every_steps_, line_.step, sums_.step)) write_line(moment, workers);
 }
 
 void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> workers) {
@@ -97,13 +98,16 @@ void JobLines::workers(std::span<const WorkerAccount> workers) {
   }
 }
 
-void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate) {
-  Snapshot live{.values = shard.values(), .slots = {}, .state = {}};
-  for (const Tensor& slot : shard.slots()) live.slots.push_back({"", slot});
-  live.state = make_host_tensor({0}, DType::kF32);
-  if (all_finite(live)) return;
+void require_finite(std::span<const Tensor> tensors, std::int64_t step, double learning_rate) {
+  if (std::ranges::all_of(tensors, [](const Tensor& tensor) { return all_finite(tensor); })) return;
   throw diverged("the weights or the optimizer's slots are no longer finite",
                  {.step = step, .learning_rate = learning_rate});
+}
+
+std::vector<Tensor> tensors_of(const ps::Shard& shard) {
+  std::vector<Tensor> tensors{shard.values()};
+  for (const Tensor& slot : shard.slots()) tensors.push_back(slot);
+  return tensors;
 }
 
 }  // namespace syncopate::bench

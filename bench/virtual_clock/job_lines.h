@@ -83,8 +83,10 @@ struct VirtualOutcome {
   std::vector<WorkerStaleness> staleness{};  // by worker; empty for a synchronous job
 };
 
-// Throws DivergenceError, naming step and learning rate, if a value or slot of the shard is not
-// finite.
-void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate);
+// Throws DivergenceError, naming step and learning rate, if one of the tensors of a job is not
+// finite: the values, or a slot of the optimizer.
+void require_finite(std::span<const Tensor> tensors, std::int64_t step, double learning_rate);
+// Returns the values and slots of a shard.
+std::vector<Tensor> tensors_of(const ps::Shard& shard);
 
 }  // namespace syncopate::bench

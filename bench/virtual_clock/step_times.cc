@@ -40,7 +40,7 @@ std::vector<WorkerAccount> StepTimes::accounts() const {
 
 VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
   const VirtualTime end = simulate(step, gradient_bytes);
-  for (Worker& worker : now_.workers) ++worker.account.steps;
+  for (Worker& worker : now_.workers) worker.account.steps += steps_of_round(step);
   return end;
 }
 
@@ -65,18 +65,32 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
           kill.worker, kill.at_seconds, step, options_.strategy));
     }
     restart_after(kill, next_);
-    const std::int64_t every = options_.checkpoint_every;
-    const std::int64_t saved = every > 0 ? (step - 1) / every * every : 0;
     // After the restart the job repeats the steps since its last checkpoint. They give the same
     // values again, so only their time is simulated.
-    for (std::int64_t lost = saved + 1; lost < step; ++lost) simulate(lost, gradient_bytes);
+    const std::int64_t length = options_.steps_per_exchange;
+    for (std::int64_t lost = saved_before(step) + length; lost < step; lost += length) {
+      simulate(lost, gradient_bytes);
+    }
   }
 }
 
+// A checkpoint is written after a round in which one became due.
+std::int64_t StepTimes::saved_before(std::int64_t step) const {
+  const std::int64_t every = options_.checkpoint_every;
+  if (every == 0) return 0;
+  const std::int64_t length = options_.steps_per_exchange;
+  const std::int64_t due = (step - steps_of_round(step)) / every * every;
+  return (due + length - 1) / length * length;
+}
+
 void StepTimes::compute(State& state, std::int64_t step) const {
+  const std::int64_t first = step - steps_of_round(step) + 1;
   for (std::size_t w = 0; w < state.workers.size(); ++w) {
     Worker& worker = state.workers[w];
-    worker.compute = state.delays.take(static_cast<int>(w), step, worker.ready);
+    worker.compute = VirtualTime(0);
+    for (std::int64_t s = first; s <= step; ++s) {
+      worker.compute += state.delays.take(static_cast<int>(w), s, worker.ready + worker.compute);
+    }
     const StepStart start =
         start_of_step(options_.buckets, worker.trips, worker.ready, worker.compute);
     add_wait(worker.account, worker.trips[static_cast<std::size_t>(start.last)], worker.ready,

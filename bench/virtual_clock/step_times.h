@@ -1,5 +1,8 @@
 // Computes when the steps of a synchronous job end under the virtual clock, without training.
 //
+// Workers exchange something at the end of every round. A round is one step, except with local-sgd:
+// then each worker computes the steps of a round one after the other, without waiting.
+//
 // mirrored, multi-worker-mirrored: a ring all-reduce of each bucket begins when the gradients of
 // all workers are complete and the all-reduce of the bucket before has ended. All workers wait for
 // the last one. central-storage, parameter-server: a worker sends the gradients of each bucket as
@@ -31,6 +34,7 @@ struct StepTimesOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
   TimedBuckets buckets;
+  std::int64_t steps_per_exchange = 1;     // steps in a round; above 1 only for an all-reduce
   std::int64_t checkpoint_every = 0;       // steps between checkpoints; 0: none
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
 };
@@ -40,7 +44,8 @@ class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed);
 
-  // Simulates the next step, which has the number `step`. gradient_bytes: the bytes of the
+  // Simulates the next round, which ends with step `step`: its steps and then the exchange. The
+  // last round of a job may have fewer steps than the others. gradient_bytes: the bytes of the
   // gradients of each bucket; unused without servers. Returns the time at which the last worker has
   // the new values. Throws PeerError if a worker is killed during the step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
@@ -71,6 +76,12 @@ class StepTimes {
     BucketId bucket = 0;
   };
 
+  // Returns the number of steps in the round that ends with this step.
+  std::int64_t steps_of_round(std::int64_t step) const {
+    return (step - 1) % options_.steps_per_exchange + 1;
+  }
+  // Returns the last step that a checkpoint has when the round that ends with `step` begins.
+  std::int64_t saved_before(std::int64_t step) const;
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
   VirtualTime pass_stages(State& state, std::int64_t step) const;
@@ -78,7 +89,7 @@ class StepTimes {
   std::vector<Push> pushes_of(const State& state) const;
   // Sends the values of the buckets, which are updated at these times, to all workers.
   void answer(State& state, std::vector<std::pair<VirtualTime, BucketId>> updates) const;
-  // Simulates a step of the job. If a kill interrupts the step, simulates the restart and the step
+  // Simulates a round of the job. If a kill interrupts it, simulates the restart and the round
   // again.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // Adds the time that a kill and the restart cost. attempt: the state after the step without the
@@ -93,7 +104,7 @@ class StepTimes {
   const std::int64_t total_bytes_;
   std::vector<Kill> kills_;  // kills that have not happened yet; the next one is the last element
   State now_;
-  State next_;  // the step being simulated; a member to reuse its memory
+  State next_;  // the round being simulated; a member to reuse its memory
 };
 
 }  // namespace syncopate::bench

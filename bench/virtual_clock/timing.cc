@@ -306,16 +306,19 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
   StepTimes times({.strategy = options.strategy,
                    .workers = options.workers,
                    .buckets = options.buckets,
+                   .steps_per_exchange = options.steps_per_exchange,
                    .pipeline = options.pipeline},
                   options.faults, options.seed);
-  TimingWindow window(kWarmUpRounds, rounds);
-  for (std::int64_t step = 1; !window.is_over(); ++step) {
+  const std::int64_t steps = options.steps_per_exchange;
+  TimingWindow window(kWarmUpRounds, (rounds + steps - 1) / steps);
+  for (std::int64_t step = steps; !window.is_over(); step += steps) {
     const VirtualTime end = times.step(step, options.buckets.bytes);
     window.update(end, times.accounts());
   }
   TimingResult result = window.result();
-  result.gradients_per_update =
-      options.pipeline ? options.pipeline->micro_batches : options.workers;
+  result.gradients_per_update = options.pipeline
+                                    ? static_cast<double>(options.pipeline->micro_batches)
+                                    : static_cast<double>(options.workers * steps);
   return result;
 }
 

@@ -25,6 +25,7 @@ struct TimingOptions {
   ps::ConsistencyOptions consistency;
   TimedBuckets buckets;   // at least one; a gradient has as many bytes as the values
   FaultInjection faults;  // compute delays, slow workers, pauses, link, speed of servers
+  std::int64_t steps_per_exchange = 1;     // steps in a round of local updates, which is one update
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
   std::uint64_t seed = 1;
   // The smallest number of gradients to simulate, over all workers. More gradients are simulated if

@@ -72,7 +72,7 @@ VirtualOutcome VirtualAsynchronousJob::run() {
   finish_accounts();
   lines_.step(moment(), accounts_, true);
   device_.load(shard_.values().f32());
-  require_finite(shard_, lines_.sums().step, learning_rate_);
+  require_finite(tensors_of(shard_), lines_.sums().step, learning_rate_);
   const Evaluation watched = evaluate();
   const Dataset* const test = plan_.final_test;
   lines_.workers(accounts_);

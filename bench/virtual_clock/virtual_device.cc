@@ -52,6 +52,12 @@ Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
   return scores;
 }
 
+void VirtualDevice::update(const OptimizerSlots& slots, const UpdateStep& step) {
+  backend_->update(slots.optimizer(), step, *arena_, slots.tensors(),
+                   {0, arena_->layout().total()});
+  note_written();
+}
+
 Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   copy_values(state, state_->values.f32());
   return *evaluator_->run();

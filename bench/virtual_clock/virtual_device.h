@@ -10,6 +10,7 @@
 
 #include "models/backend/backend.h"
 #include "models/graph/graph.h"
+#include "strategies/snapshot.h"
 #include "strategies/strategy.h"
 #include "worker/input/dataset.h"
 #include "worker/train/evaluate.h"
@@ -42,6 +43,8 @@ class VirtualDevice {
   // gradients(). state: the worker's running statistics, which are updated; empty if they are not
   // needed.
   Scores train(const Batch& batch, std::span<float> state);
+  // Lets the optimizer update the loaded values by gradients().
+  void update(const OptimizerSlots& slots, const UpdateStep& step);
   // Evaluates the loaded values, with the running statistics `state`, on the split `test`.
   Evaluation evaluate(std::span<const float> state);
   // Evaluates the loaded values, with the running statistics `state`, on `split`.

@@ -27,6 +27,23 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   }
 }
 
+void require_rounds_from_the_start(const StrategyOptions& strategy) {
+  check_local_updates(strategy);
+  if (!strategy.local.local_from) return;
+  throw UsageError(fmt::format(
+      "--outer {}: the virtual clock has rounds from the first step on; choose another outer step",
+      strategy.local.outer));
+}
+
+// The exchange of a round begins when the last step has computed. With --inner-state average,
+// workers also sum the slots of their optimizers.
+void prepare_for_rounds(const StrategyOptions& strategy, TimedBuckets& buckets) {
+  buckets.profile.complete_at_end();
+  if (strategy.local.inner_state != InnerState::kAverage) return;
+  const auto slots = std::ssize(make_optimizer(strategy.optimizer)->slot_names());
+  for (std::int64_t& bytes : buckets.bytes) bytes *= 1 + slots;
+}
+
 void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {
   for (const Join& join : faults.joins) {
     if (plan.strategy.consistency.consistency == ps::Consistency::kSync) {
@@ -69,6 +86,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
   const bool synchronous = is_synchronous(options.strategy.consistency);
   const StrategyRow& row = strategy_of(options);
+  if (row.has_rounds) require_rounds_from_the_start(options.strategy);
   const int replicas = synchronous && !row.has_stages() ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
@@ -96,6 +114,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
     if (strategy.clip_norm > 0.0) plan.buckets.profile.complete_at_end();
   } else {
     plan.buckets = reduced_buckets(run.graph, strategy.bucket_bytes, strategy.micro_batches);
+    if (row.has_rounds) prepare_for_rounds(strategy, plan.buckets);
   }
   if (row.has_stages()) {
     const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,

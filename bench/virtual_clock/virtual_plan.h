@@ -55,6 +55,10 @@ struct VirtualPlan {
   int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
+  bool has_rounds() const { return row_of(strategy).has_rounds; }
+  // Returns the number of steps in a round. In a job without rounds, workers exchange gradients in
+  // every step.
+  std::int64_t steps_per_exchange() const { return has_rounds() ? strategy.local.sync_every : 1; }
   // Returns the format, f32 or bf16, of the values that workers receive and compute with.
   ps::ValuesFormat values_format() const noexcept {
     return ps::values_format(strategy.parameter_server.compression);

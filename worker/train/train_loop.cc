@@ -11,6 +11,7 @@
 #include "worker/input/batches/batch_plan.h"
 #include "worker/input/batches/uneven_round.h"
 #include "worker/train/bad_sample_count.h"
+#include "worker/train/due.h"
 #include "worker/train/job_metrics.h"
 #include "worker/train/metrics.h"
 #include "worker/train/step_log.h"
@@ -38,11 +39,6 @@ struct Place {
   std::int64_t step = 0;   // steps before this place
   std::int64_t epoch = 0;  // epoch of the next step
 };
-
-// Whether a multiple of `every` was passed on the way from `before` to `now`; no if `every` is 0.
-bool has_passed(std::int64_t every, std::int64_t before, std::int64_t now) {
-  return every > 0 && now / every > before / every;
-}
 
 class TrainLoop {
  public:

@@ -55,4 +55,8 @@ class VirtualCase {
   std::unique_ptr<Graph> graph_;
 };
 
+// Compares a virtual run with the real strategy: the weights and, by the results of evaluations,
+// the running statistics.
+void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas);
+
 }  // namespace syncopate::bench

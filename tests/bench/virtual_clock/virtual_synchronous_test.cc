@@ -11,41 +11,6 @@
 namespace syncopate::bench {
 namespace {
 
-std::vector<double> losses_of(const RecordedLines& lines) {
-  std::vector<double> losses;
-  for (const EvalMetrics& evaluation : lines.evaluations) losses.push_back(evaluation.result.loss);
-  return losses;
-}
-
-// Compares a virtual run with the real strategy: the weights and, by the results of evaluations,
-// the running statistics.
-void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas) {
-  run.options.loop.eval_every_steps = 2;
-  run.workers = strategy == "pipeline" ? run.options.strategy.stages : replicas;
-  const Summary found = run.train_virtually();
-  const std::vector<double> found_losses = losses_of(run.lines);
-  const std::vector<StepMetrics> found_steps = run.lines.steps;
-  const TrainOutcome expected = run.train_in_real_time(strategy, replicas);
-  EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
-  EXPECT_EQ(found.test.metric, expected.test->metric);
-  EXPECT_EQ(found.validation.has_value(), expected.validation.has_value());
-  if (expected.validation) {
-    EXPECT_EQ(found.validation->loss, expected.validation->loss);
-  }
-  EXPECT_EQ(found_losses, losses_of(run.lines));
-  EXPECT_EQ(found.steps, expected.progress.at.step);
-  EXPECT_EQ(found.samples, expected.progress.at.samples);
-  ASSERT_EQ(found_steps.size(), run.lines.steps.size());
-  for (std::size_t i = 0; i < found_steps.size(); ++i) {
-    EXPECT_EQ(found_steps[i].step, run.lines.steps[i].step);
-    EXPECT_EQ(found_steps[i].epoch, run.lines.steps[i].epoch);
-    EXPECT_EQ(found_steps[i].learning_rate, run.lines.steps[i].learning_rate);
-    EXPECT_EQ(found_steps[i].metric, run.lines.steps[i].metric);
-    // The tolerance is 1e-9, because replicas exchange their losses as digits, down to 2^-42.
-    EXPECT_NEAR(found_steps[i].loss, run.lines.steps[i].loss, 1e-9);
-  }
-}
-
 TEST(VirtualSynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {
     for (const char* strategy : {"one-device", "mirrored", "central-storage", "parameter-server"}) {
