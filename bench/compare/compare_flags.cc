@@ -78,12 +78,16 @@ void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
   flags_.add("--strategies", &strategies_,
              "variants to compare, separated by commas, such as "
-             "one-device,parameter-server:ssp:2. A variant has one of two forms:"
+             "one-device,parameter-server:ssp:2. A variant has one of three forms:"
              "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (inverse, dc or "
              "dc-adaptive) are the values of the flags --max-staleness, --backup-workers and "
              "--staleness-rule of `syncopate train`;"
              "\npipeline[:MICRO_BATCHES]: pipeline has one stage per worker and, by default, as "
              "many micro-batches as stages."
+             "\nlocal-sgd:OUTER:N: OUTER and N are the values of --outer and --sync-every. If the "
+             "outer step is not the plain average, a control row is added, with one worker that "
+             "trains the batch of all workers in rounds of N steps, because the outer step helps "
+             "one worker, too."
              "\nFlags of `syncopate train` for a single variant are appended to the variant in "
              "braces, without leading dashes, such as mirrored{learning-rate=0.1,nesterov}. A "
              "learning rate in braces is not scaled; other learning rates are scaled with the "
@@ -258,8 +262,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   CompareOptions options = options_;
   options.shared = parse_shared_train_flags(train_flags_);
   options.show_progress = !hides_progress_;
-  const bool is_virtual = clock_ == "virtual" || (!clusters_.empty() && !flags_.has("--clock"));
-  options.clock = is_virtual ? Clock::kVirtual : Clock::kReal;
+  options.clock = clock_ == "virtual" ? Clock::kVirtual : Clock::kReal;
   options.budget = budget_ == "updates"   ? Budget::kUpdates
                    : budget_ == "seconds" ? Budget::kSeconds
                                           : Budget::kSamples;
@@ -273,18 +276,18 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   if (same_ == "batch" && !options.batch_size) {
     options.batch_size = options.batch_size_per_replica * workers_;
   }
-  check_clusters();
-  if (!preset_.empty()) {
-    apply_preset(options, preset_, flags_);
-  } else if (strategies_.empty()) {
-    add_default_variants(options);
-  } else {
-    for (const std::string& words : strategies_) {
-      for (const std::string& word : split_variants(words)) {
-        options.variants.push_back(parse_variant(word, workers_, servers_));
-      }
+  options.cluster_words = clusters_;
+  if (!preset_.empty()) apply_preset(options, preset_, flags_);
+  if (!options.cluster_words.empty()) options.clock = Clock::kVirtual;
+  for (const std::string& words : strategies_) {
+    for (const std::string& word : split_variants(words)) {
+      options.variants.push_back(parse_variant(word, workers_, servers_));
+      const auto control = control_of(options, options.variants.back());
+      if (control) options.variants.push_back(*control);
     }
   }
+  if (options.variants.empty()) add_default_variants(options);
+  check_clusters(options);
   for (const Variant& variant : options.variants) {
     add_flags(options.shared, variant.flags, variant.label);  // throws for a wrong value
     if (options.clock == Clock::kVirtual) require_virtual(options.shared, variant);
@@ -396,27 +399,27 @@ void CompareFlags::apply_faults(CompareOptions& options) const {
   require_known_workers(options);
 }
 
-void CompareFlags::check_clusters() const {
-  if (clusters_.empty()) return flags_.require("--step-time", false, "--clusters");
+void CompareFlags::check_clusters(const CompareOptions& options) const {
+  if (options.cluster_words.empty()) return flags_.require("--step-time", false, "--clusters");
+  const std::string what = preset_.empty() ? "--clusters" : "--preset " + preset_;
   if (flags_.has("--clock") && clock_ == "real") {
-    throw UsageError("--clusters: clusters are simulated; leave --clock real out");
+    throw UsageError(what + ": clusters are simulated; leave --clock real out");
   }
   for (const char* flag : {"--service-time", "--slow", "--slow-worker", "--pause", "--kill",
                            "--join", "--link-delay", "--link-rate", "--costs"}) {
     if (!flags_.has(flag)) continue;
     throw UsageError(
-        fmt::format("{}: --clusters describes each cluster; leave {} out, or write "
+        fmt::format("{}: {} describes each cluster; leave {} out, or write "
                     "'mine{{{}=...}}' in --clusters",
-                    flag, flag, flag + 2));
+                    flag, what, flag, flag + 2));
   }
 }
 
 void CompareFlags::apply_clusters(CompareOptions& options) const {
-  if (clusters_.empty()) return;
+  if (options.cluster_words.empty()) return;
   if (options.variants.size() < 2) {
     throw UsageError("--clusters: expected two variants or more in --strategies to compare");
   }
-  options.cluster_words = clusters_;
   options.step_time = step_time_;
   set_step_time(options, step_time_.milliseconds);
   for (const Cluster& cluster : options.clusters) {

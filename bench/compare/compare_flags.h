@@ -43,7 +43,7 @@ class CompareFlags {
   // UsageError, also for a worker that no variant has.
   void apply_faults(CompareOptions& options) const;
   // Throws UsageError for flags that contradict --clusters.
-  void check_clusters() const;
+  void check_clusters(const CompareOptions& options) const;
   // Fills options.clusters; the variants are known. Throws UsageError.
   void apply_clusters(CompareOptions& options) const;
 

@@ -17,6 +17,7 @@
 #include "models/base/replacing_file.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
+#include "worker/run/train_report.h"
 
 namespace syncopate::bench {
 namespace {
@@ -95,6 +96,12 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"batch_size", run.train.strategy.batch_size_per_replica},
                      {"threads_per_worker", run.train.strategy.lanes}};
   head["variant"]["command"] = command_of(undisturbed(options, run), {.program = "syncopate"});
+  if (run.variant.has_rounds()) {
+    head["variant"]["rounds"] = {
+        {"steps", run.variant.sync_every},
+        {"outer_step", describe_outer_step(run.train.strategy.local)},
+        {"has_outer_optimizer", has_outer_optimizer(options, run.variant)}};
+  }
   if (const int backups = run.variant.backup_workers; backups > 0) {
     head["variant"]["backup_workers"] = backups;
   }

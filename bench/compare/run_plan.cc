@@ -7,6 +7,8 @@
 #include <map>
 
 #include "models/base/errors.h"
+#include "strategies/local_updates/round_report.h"
+#include "strategies/strategy.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
@@ -141,6 +143,15 @@ std::int64_t reference_of(const CompareOptions& options, const Variant& variant)
   return has_own_batch || variant.has_stages() ? options.batch_size_per_replica : 0;
 }
 
+// Sets what the word of the variant says of its strategy.
+void set_strategy(const Variant& variant, StrategyOptions& strategy) {
+  strategy.name = variant.strategy;
+  strategy.consistency = variant.consistency;
+  if (!variant.has_rounds()) return;
+  strategy.local.sync_every = variant.sync_every;
+  strategy.local.outer = variant.outer;
+}
+
 TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFlags& flags,
                               const Variant& variant, const FaultInjection& faults,
                               std::uint64_t seed, std::int64_t updates) {
@@ -149,8 +160,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   run.data = options.data;
   run.hides_progress = true;
   StrategyOptions& strategy = run.strategy;
-  strategy.name = variant.strategy;
-  strategy.consistency = variant.consistency;
+  set_strategy(variant, strategy);
   strategy.seed = seed;
   strategy.batch_size_per_replica = worker_batch_of(options, variant);
   strategy.lanes = std::max(1, strategy.lanes);
@@ -205,9 +215,29 @@ RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uin
               .faults = faults,
               .fault_flags = fault_flags_of(options, variant),
               .cluster = options.cluster.name};
+  require_whole_round(run.train, train_samples, samples_per_step(run.train));
   scale_learning_rate(options, flags, updates, train_samples, run);
   run.refusal = ignored_flag(flags, run.train, variant.label, options.clock == Clock::kVirtual);
   return run;
+}
+
+bool has_outer_optimizer(const CompareOptions& options, const Variant& variant) {
+  if (!variant.has_rounds()) return false;
+  StrategyOptions strategy =
+      add_flags(options.shared, variant.flags, variant.label).options.strategy;
+  set_strategy(variant, strategy);
+  check_local_updates(strategy);
+  return needs_displacements(outer_options(strategy.local), 1);
+}
+
+std::optional<Variant> control_of(const CompareOptions& options, const Variant& variant) {
+  if (!has_outer_optimizer(options, variant) || variant.workers == 1) return std::nullopt;
+  Variant control = variant;
+  control.label += ", one worker";
+  control.workers = 1;
+  control.worker_batch = worker_batch_of(options, variant) * variant.workers;
+  control.update_batch.reset();
+  return control;
 }
 
 RunSpec undisturbed(const CompareOptions& options, RunSpec run) {

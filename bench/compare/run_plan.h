@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,17 @@ int threads_per_worker(const CompareOptions& options);
 
 // Returns the momentum of an optimizer; 0 if it has none.
 double momentum_of(const OptimizerOptions& optimizer);
+
+// Returns whether the variant trains in rounds with an outer step other than the plain average,
+// which changes the training of one worker, too. Throws UsageError for options of local updates
+// that contradict each other.
+bool has_outer_optimizer(const CompareOptions& options, const Variant& variant);
+
+// Returns the control of a variant with several workers and an outer optimizer: one worker with the
+// batch of all workers, the same outer step and as many steps in a round. Only a difference from
+// the control is due to the distribution. Returns nullopt for other variants. Throws what
+// has_outer_optimizer() throws.
+std::optional<Variant> control_of(const CompareOptions& options, const Variant& variant);
 
 // Returns one run of a variant. train_samples: as for plan_runs().
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,

@@ -136,7 +136,9 @@ Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const 
 
 std::optional<double> Tuning::target() const {
   if (options_.target_accuracy) return options_.target_accuracy;
-  const auto baseline = std::ranges::find(options_.variants, 1, &Variant::workers);
+  const auto baseline = std::ranges::find_if(options_.variants, [&](const Variant& variant) {
+    return variant.workers == 1 && !has_outer_optimizer(options_, variant);
+  });
   const std::vector<Result>& results =
       results_[baseline == options_.variants.end()
                    ? 0

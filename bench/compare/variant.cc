@@ -34,15 +34,6 @@ std::vector<std::string> strategies_with_consistency() {
   return found;
 }
 
-// Returns the names of the strategies that compare and plan can train.
-Names comparable_strategies() {
-  Names found;
-  for (const StrategyRow& row : strategies()) {
-    if (!row.has_rounds) found.push_back(row.name);
-  }
-  return found;
-}
-
 // compare and plan do not train with rules that drop or order gradients yet.
 bool is_comparable(ps::StalenessRule rule) {
   return rule != ps::StalenessRule::kNone && rule < ps::StalenessRule::kRingmaster;
@@ -114,11 +105,9 @@ class WordParser {
     variant_.strategy = words.front();
     if (find_strategy(variant_.strategy) == nullptr) {
       refuse("no such strategy" +
-             suggest_value("--strategy", variant_.strategy, comparable_strategies()));
+             suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
-    if (variant_.row().has_rounds) {
-      refuse("compare and plan do not train with local updates yet; use syncopate train");
-    }
+    if (variant_.has_rounds()) return parse_rounds(words);
     if (variant_.has_stages()) return parse_micro_batches(words);
     const StrategyRow& strategy = variant_.row();
     if (strategy.is_alone()) variant_.workers = 1;
@@ -136,6 +125,26 @@ class WordParser {
     variant_.micro_batches =
         words.size() > 1 ? number(words[1], 1, kMostMicroBatches) : variant_.workers;
     if (words.size() > 2) refuse("expected one number of micro-batches, such as pipeline:8");
+  }
+
+  // The number of steps has no default, because each number has a price.
+  void parse_rounds(const std::vector<std::string>& words) {
+    variant_.servers = 0;
+    std::vector<std::string> known;
+    for (const OuterRuleRow& row : outer_rules()) {
+      if (!row.begins_with_sums) known.emplace_back(row.name);
+    }
+    variant_.outer = words.size() > 1 ? words[1] : known.front();
+    if (std::ranges::find(known, variant_.outer) == known.end()) {
+      refuse(fmt::format("expected {}, found \"{}\"", listed(known, "or"), variant_.outer));
+    }
+    if (words.size() != 3) {
+      refuse(
+          fmt::format("expected the number of steps between two exchanges, such as {}:{}:8; a "
+                      "larger number sends less, and the workers' models drift further apart",
+                      variant_.strategy, variant_.outer));
+    }
+    variant_.sync_every = number(words[2], 1);
   }
 
   void parse_consistency(const std::vector<std::string>& words) {

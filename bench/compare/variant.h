@@ -29,6 +29,9 @@ struct Variant {
   // For a pipeline: the number of micro-batches of a step. Each micro-batch has the batch size per
   // replica.
   int micro_batches = 1;
+  // For local updates: the number of steps in a round, and the name of the outer step.
+  std::int64_t sync_every = 0;
+  std::string outer{};
   int servers = 0;  // number of parameter servers
   bool is_synchronous = true;
   int backup_workers = 0;              // number of gradients that a step does not wait for
@@ -48,14 +51,16 @@ struct Variant {
   // Returns whether real runs have several processes, with links between them.
   bool has_tasks() const { return row().tasks != StrategyRow::Tasks::kOne; }
   bool has_stages() const { return row().has_stages(); }
+  bool has_rounds() const { return row().has_rounds; }
   const StrategyRow& row() const { return row_of({.name = strategy}); }
 };
 
 // Returns the variant that a word of --strategies stands for:
 //   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
-// mirrored{learning-rate=0.1,nesterov}; and pipeline[:MICRO_BATCHES]. The workers of a pipeline are
-// its stages; the default number of micro-batches is the number of stages. Braces contain flags of
+// mirrored{learning-rate=0.1,nesterov}; pipeline[:MICRO_BATCHES]; and local-sgd:OUTER:STEPS, with
+// the outer step and the number of steps in a round. The workers of a pipeline are its stages; the
+// default number of micro-batches is the number of stages. Braces contain flags of
 // train without their dashes. Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers,
                       SharedBy command = SharedBy::kCompare);

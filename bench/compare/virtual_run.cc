@@ -26,19 +26,21 @@ TimedBuckets without_overlap(TimedBuckets buckets) {
 
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
   const TimedBuckets buckets = without_overlap(plan.buckets);
+  const std::int64_t steps = plan.steps_per_exchange();
   // A simulated step needs a compute time above 0, so each takes 1 ms, which is subtracted below.
   FaultInjection faults{
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,
                    .workers = plan.tasks(),
                    .buckets = buckets,
+                   .steps_per_exchange = steps,
                    .pipeline = plan.pipeline},
                   faults, 1);
   if (plan.pipeline) {
     times.step(1, buckets.bytes);
     return times.accounts().front().communication;
   }
-  return times.step(1, buckets.bytes) - std::chrono::milliseconds(1);
+  return (times.step(steps, buckets.bytes) - steps * std::chrono::milliseconds(1)) / steps;
 }
 
 VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {

@@ -108,7 +108,7 @@ void require_cut_variant(const PlanOptions& options, const std::vector<Variant>&
 
 // Throws UsageError for a flag that the predicted times of a row would ignore.
 void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
-  for (const char* const flag : {"--compress", "--partition"}) {
+  for (const char* const flag : {"--compress", "--partition", "--inner-state"}) {
     if (!flags.has(flag)) continue;
     throw UsageError(fmt::format(
         "{} {}: plan predicts messages without it; leave it out, or run syncopate-bench compare",
@@ -215,6 +215,11 @@ class Planner {
       runs.back().data = options_.data;
     }
     plan_.notes = describe_initial_weights(runs, data_);
+    if (std::ranges::any_of(variants_, &Variant::has_rounds) && !options_.time_to_target) {
+      plan_.notes.emplace_back(
+          "workers with local updates need more samples to a target accuracy the longer their "
+          "rounds are; --time-to-target trains them");
+    }
     const std::string neutral = neutral_flags_note(shared_, variants_);
     if (!neutral.empty()) plan_.notes.push_back(neutral);
   }
@@ -337,6 +342,10 @@ TimingOptions timing_of(const Variant& variant, const PlanBuckets& buckets,
       .buckets = variant.servers > 0 || is_central ? buckets.served : buckets.reduced,
       .faults = faults,
       .seed = seed};
+  if (variant.has_rounds()) {
+    timing.buckets.profile.complete_at_end();
+    timing.steps_per_exchange = variant.sync_every;
+  }
   if (is_central) std::ranges::fill(timing.buckets.owner, 0);  // one shard in host memory
   return timing;
 }

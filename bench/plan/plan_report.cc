@@ -94,6 +94,7 @@ json json_of(const PlanRow& row) {
                  {"peers_share", timing.peers_share},
                  {"server_share", timing.server_share},
                  {"is_too_stale", is_too_stale(row)}};
+  if (row.variant.has_rounds()) object["steps_in_round"] = row.variant.sync_every;
   if (row.pipeline) object["pipeline"] = json_of(*row.pipeline);
   if (row.target) {
     json target = {{"test_accuracy", row.target->accuracy}};

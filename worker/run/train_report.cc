@@ -98,6 +98,13 @@ std::string describe_pipeline(const TrainOptions& options, const Graph& graph,
 
 }  // namespace
 
+std::string describe_outer_step(const LocalUpdateOptions& options) {
+  const OuterRuleOptions outer = outer_options(options);
+  return fmt::format("{}: learning rate {:g}, {}momentum {:g}{}", options.outer,
+                     outer.learning_rate, outer.nesterov ? "Nesterov " : "", outer.momentum,
+                     outer.scale_by_rate ? ", scaled by the learning rate" : "");
+}
+
 void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display) {
@@ -126,10 +133,9 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   }
   if (row.has_rounds) {
     const LocalUpdateOptions& local = options.strategy.local;
-    const OuterRuleOptions outer = outer_options(local);
     display.note(fmt::format(
-        "{}: {}an exchange after every {} step{}{}; outer step {}: learning rate {:g}, {}momentum "
-        "{:g}{}; optimizer state of the workers: {}",
+        "{}: {}an exchange after every {} step{}{}; outer step {}; optimizer state of the workers: "
+        "{}",
         name,
         local.local_from
             ? fmt::format("sums of gradients until epoch {:g}, then ", *local.local_from)
@@ -138,9 +144,7 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
         local.sync_groups > 1 ? fmt::format(", the mean of a task's replicas after every {}",
                                             local.sync_every / local.sync_groups)
                               : "",
-        local.outer, outer.learning_rate, outer.nesterov ? "Nesterov " : "", outer.momentum,
-        outer.scale_by_rate ? ", scaled by the learning rate" : "",
-        syncopate::name(local.inner_state)));
+        describe_outer_step(local), syncopate::name(local.inner_state)));
   }
   if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {

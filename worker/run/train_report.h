@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <string>
 
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
@@ -13,6 +14,10 @@
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
+
+// Describes the outer step of local updates, such as "diloco: learning rate 0.7, Nesterov momentum
+// 0.9". Throws UsageError for an unknown name.
+std::string describe_outer_step(const LocalUpdateOptions& options);
 
 // Shows the network, the data and the tasks before the first step. global_batch: samples per update
 // of all synchronous replicas.

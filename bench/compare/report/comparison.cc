@@ -80,6 +80,11 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.servers = object.value("servers", 0);
   variant.backup_workers = object.value("backup_workers", 0);
   variant.optimizer = string_field(object, "optimizer");
+  if (const auto rounds = object.find("rounds"); rounds != object.end()) {
+    variant.steps_in_round = rounds->at("steps").get<std::int64_t>();
+    variant.outer_step = rounds->at("outer_step").get<std::string>();
+    variant.has_outer_optimizer = rounds->at("has_outer_optimizer").get<bool>();
+  }
   variant.momentum = object.value("momentum", 0.0);
   variant.batch_size = object.value("batch_size", std::int64_t{0});
   variant.tuning_of = string_field(object, "tuning_of");
@@ -103,12 +108,18 @@ std::vector<double> best_accuracies(const ComparedVariant& variant) {
 }
 
 // Derives the target from the baseline, rounded down to a tenth of a point. With one worker, every
-// strategy trains as one device does, so the first such row with a result is the baseline.
+// strategy without an outer optimizer trains as one device does, so the first such row with a
+// result is the baseline.
 void derive_target(Comparison& comparison) {
   const ComparedVariant* baseline = nullptr;
+  const auto is_like_one_device = [](const ComparedVariant& variant) {
+    return variant.workers == 1 && !variant.has_outer_optimizer;
+  };
   for (const ComparedVariant& variant : comparison.variants) {
     if (best_accuracies(variant).empty()) continue;
-    if (baseline == nullptr || (baseline->workers > 1 && variant.workers == 1)) baseline = &variant;
+    if (baseline == nullptr || (!is_like_one_device(*baseline) && is_like_one_device(variant))) {
+      baseline = &variant;
+    }
   }
   if (baseline == nullptr) return;
   const std::vector<double> best = best_accuracies(*baseline);

@@ -38,8 +38,13 @@ struct ComparedVariant {
   std::optional<double> learning_rate_factor{};  // runs train with learning_rate times this factor
   std::optional<int> threads_per_worker{};
   int servers = 0;
-  int backup_workers = 0;       // number of gradients that an update does not wait for
-  std::string optimizer{};      // the name of the optimizer
+  int backup_workers = 0;   // number of gradients that an update does not wait for
+  std::string optimizer{};  // the name of the optimizer
+  // For local updates: the number of steps in a round, 0 for other variants; the outer step, such
+  // as "diloco: learning rate 0.7, Nesterov momentum 0.9"; and whether it is not the plain average.
+  std::int64_t steps_in_round = 0;
+  std::string outer_step{};
+  bool has_outer_optimizer = false;
   double momentum = 0.0;        // 0 with an optimizer without momentum
   std::int64_t batch_size = 0;  // samples of a worker's step; 0 if unknown
   std::string tuning_of{};      // for tuning runs: the label of the variant that they tune
@@ -66,7 +71,8 @@ struct Chance {
 
 // Without --target-accuracy, the target is this fraction of the baseline's best accuracy, because a
 // fixed target would be meaningless for most networks. The baseline is the first row with one
-// worker, or the first row if no row has one worker. Only rows with a result can be the baseline.
+// worker and without an outer optimizer, or the first row if there is no such row. Only rows with a
+// result can be the baseline.
 inline constexpr double kTargetShare = 0.98;
 
 // Returns whether learning rates with this Comparison::learning_rate_rule follow from a formula,
@@ -136,6 +142,7 @@ struct Comparison {
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
 //                 "threads_per_worker":N, "servers":N, "backup_workers":N, "optimizer":NAME,
+//                 "rounds":{"steps":N, "outer_step":TEXT, "has_outer_optimizer":B},
 //                 "stable_rate":R, "runs":["FILE", ...]}, ...]}
 // Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are
 // required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "bench/compare/report/answer_facts.h"
+#include "bench/compare/report/local_update_facts.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tuning_report.h"
@@ -178,6 +180,7 @@ class MethodTeller {
     tell("momentum", momentum_text());
     tell("stable rate", stable_rate_text());
     tell(kTuningFact, tuning_words(comparison_));
+    std::ranges::move(local_update_facts(comparison_), std::back_inserter(facts_));
     tell("resources",
          "each thread of a worker or replica counts as one CPU, and each server as one" +
              std::string(comparison_.has_virtual_clock ? "; these CPUs are simulated" : "") +

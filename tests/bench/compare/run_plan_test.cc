@@ -83,6 +83,59 @@ TEST(RunPlan, ScalesTheRateOfAVariantWithABatchOfItsOwn) {
   EXPECT_EQ(runs[1].learning_rate_factor, 8.0);
 }
 
+// An update of mirrored has 40 samples; a step of a worker with local updates has 10.
+TEST(RunPlan, GivesLocalUpdatesTheirRoundsAndTheRateOfOneWorker) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("mirrored", 4, 2),
+                      parse_variant("local-sgd:slowmo:8{inner-state=reset}", 4, 2)};
+  options.shared = parse_shared_train_flags({"--optimizer", "sgd"});
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[1], "--sync-every"), "8");
+  EXPECT_EQ(value_of(runs[1], "--outer"), "slowmo");
+  EXPECT_EQ(value_of(runs[1], "--inner-state"), "reset");
+  EXPECT_EQ(value_of(runs[0], "--sync-every"), "");
+  EXPECT_EQ(runs[0].learning_rate_factor, 4.0);
+  EXPECT_EQ(runs[1].learning_rate_factor, 1.0);
+  EXPECT_EQ(runs[1].warmup_updates, 0);
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000),
+            updates_of(options, options.variants[0], 1000));
+  options.variants[1].sync_every = 51;  // two epochs have 50 steps
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { plan_runs(options, 1000); }),
+                       "--sync-every 51: the whole run has 50 steps"));
+}
+
+// The control trains 40 samples per step, as the four workers do together.
+TEST(RunPlan, ControlsAnOuterOptimizerByOneWorkerWithTheBatchOfAll) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("local-sgd:diloco:8{outer-learning-rate=0.5}", 4, 2)};
+  const auto control = control_of(options, options.variants.front());
+  ASSERT_TRUE(control);
+  options.variants.push_back(*control);
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(runs[1].variant.label, "local-sgd:diloco:8{outer-learning-rate=0.5}, one worker");
+  EXPECT_EQ(runs[1].variant.workers, 1);
+  for (const char* flag : {"--sync-every", "--outer", "--outer-learning-rate"}) {
+    EXPECT_EQ(value_of(runs[1], flag), value_of(runs[0], flag));
+  }
+  EXPECT_EQ(value_of(runs[1], "--batch-size-per-replica"), "40");
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000),
+            updates_of(options, options.variants[0], 1000));
+  options.batch_size = 80;  // with --same batch, too
+  EXPECT_EQ(control_of(options, options.variants.front())->worker_batch, 80);
+}
+
+TEST(RunPlan, HasNoControlOfThePlainAverageOrOfOneWorker) {
+  CompareOptions options = two_variants();
+  EXPECT_FALSE(control_of(options, parse_variant("mirrored", 4, 2)));
+  EXPECT_FALSE(control_of(options, parse_variant("local-sgd:average:8", 4, 2)));
+  EXPECT_FALSE(control_of(options, parse_variant("local-sgd:diloco:8", 1, 2)));
+  EXPECT_TRUE(control_of(options, parse_variant("local-sgd:average:8{outer-momentum=0.5}", 4, 2)));
+  const std::string wrong = "local-sgd:average:8{outer-nesterov}";
+  EXPECT_TRUE(
+      contains(message_of<UsageError>([&] { control_of(options, parse_variant(wrong, 4, 2)); }),
+               "--outer-nesterov requires an outer momentum above 0"));
+}
+
 TEST(RunPlan, TrainsForTheGivenTime) {
   CompareOptions options = two_variants();
   options.budget = Budget::kSeconds;

@@ -44,6 +44,17 @@ TEST(Variant, OfAPipelineHasStagesAndMicroBatches) {
   EXPECT_EQ(parse_variant("pipeline:16{learning-rate=0.1}", 4, 2).micro_batches, 16);
 }
 
+TEST(Variant, OfLocalUpdatesHasAnOuterStepAndTheStepsOfARound) {
+  const Variant variant = parse_variant("local-sgd:diloco:64{outer-momentum=0.5}", 4, 2);
+  EXPECT_EQ(variant.outer, "diloco");
+  EXPECT_EQ(variant.sync_every, 64);
+  EXPECT_EQ(variant.flags, std::vector<std::string>{"--outer-momentum=0.5"});
+  EXPECT_EQ(variant.workers, 4);
+  EXPECT_EQ(variant.servers, 0);
+  EXPECT_TRUE(variant.is_synchronous);
+  EXPECT_TRUE(variant.has_tasks());
+}
+
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
       {"", "no such strategy"},
@@ -53,7 +64,15 @@ TEST(Variant, IsRefusedWithAReason) {
       {"pipeline:2:3", "expected one number of micro-batches"},
       {"pipeline:sync", "expected a number"},
       {"pipeline+backup:1", "backup workers require sync"},
-      {"local-sgd", "compare and plan do not train with local updates yet"},
+      {"local-sgd",
+       "expected the number of steps between two exchanges, such as local-sgd:average:8"},
+      {"local-sgd:diloco", "such as local-sgd:diloco:8; a larger number sends less"},
+      {"local-sgd:64", "expected average, slowmo or diloco, found \"64\""},
+      {"local-sgd:post-local:8", "expected average, slowmo or diloco"},
+      {"local-sgd:average:0", "expected a number from 1 to 999999, found \"0\""},
+      {"local-sgd:average:8:2", "expected the number of steps"},
+      {"local-sgd:average:8{sync-every=4}", "--sync-every: compare sets it for each run"},
+      {"mirrored:8", "have a consistency to choose"},
       {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/plan/plan.h"
@@ -53,6 +54,7 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
       timing_of(variant, plan_buckets_of(trained.graph(), servers), trained.faults, 5);
   options.gradients = kSteps * workers;
   trained.options.strategy.consistency = options.consistency;
+  trained.options.strategy.local.sync_every = variant.sync_every;
   const Summary summary = trained.train_virtually();
   const double found = samples_per_second_of(trained.lines);
 
@@ -117,6 +119,10 @@ TEST(SimulatedTiming, OfMirroredIsThatOfTraining) {
   expect_same_throughput_without_and_with_links("mirrored");
 }
 
+TEST(SimulatedTiming, OfLocalUpdatesIsThatOfTraining) {
+  expect_same_throughput_without_and_with_links("local-sgd:average:4");
+}
+
 TEST(SimulatedTiming, OfAsyncIsThatOfTraining) {
   expect_same_throughput_without_and_with_links("parameter-server:async");
 }
@@ -175,6 +181,37 @@ TEST(SimulatedTiming, OfMirroredIsAStepAndARing) {
   EXPECT_NEAR(timing.compute_share, 10.0 / 31.0, 1e-6);
   EXPECT_NEAR(timing.communication_share, 21.0 / 31.0, 1e-6);
   EXPECT_EQ(timing.staleness_max, 0);
+}
+
+// A round has 4 steps of 10 ms and then the all-reduce of 21 ms.
+TEST(SimulatedTiming, OfLocalUpdatesHasOneRingForTheStepsOfARound) {
+  TimingOptions options = job_of("local-sgd:average:4", 4);
+  options.faults.link = kSlow;
+  const TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.061, 1e-6);
+  EXPECT_EQ(timing.gradients_per_update, 16.0);
+  EXPECT_NEAR(timing.communication_share, 21.0 / 61.0, 1e-6);
+}
+
+// Two workers: a round lasts as long as the slower of two sums of H exponential times. Source: the
+// mean of the larger of two gamma variables, H (1 + C(2H, H) / 4^H).
+TEST(SimulatedTiming, OfLocalUpdatesFollowsTheFormulaOfExponentialTimes) {
+  const std::pair<const char*, double> steps_per_round[] = {{"local-sgd:average:1", 1.5},
+                                                            {"local-sgd:average:2", 2.75},
+                                                            {"local-sgd:average:5", 6.23046875}};
+  for (const auto& [word, steps] : steps_per_round) {
+    TimingOptions options = job_of(word, 2);
+    options.faults.service_time = ten_milliseconds(ServiceTimeKind::kExponential);
+    options.gradients = 200'000;
+    const double seconds = 1.0 / simulate_timing(options).updates_per_second;
+    // 2 %: more than three standard errors of the mean of 20,000 rounds.
+    EXPECT_NEAR(seconds, 0.01 * steps, 0.02 * 0.01 * steps) << word;
+  }
+  TimingOptions eight = job_of("local-sgd:average:1", 8);
+  eight.faults.service_time = ten_milliseconds(ServiceTimeKind::kExponential);
+  eight.gradients = 100'000;
+  EXPECT_NEAR(simulate_timing(eight).gradients_per_second(), 8 / kHarmonic8 / 0.01,
+              0.02 * 8 / kHarmonic8 / 0.01);
 }
 
 TEST(SimulatedTiming, OfAsyncIsAsStaleAsThereAreOthers) {

@@ -8,10 +8,13 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kMostInRound = 1'000'000'000;
+constexpr const char* kInWord = "give it in the name of a variant, such as local-sgd:diloco:8";
+constexpr InComparison kOfWord = {
+    .use = InComparison::kSetByCompare, .advice = kInWord, .plan_advice = kInWord};
 constexpr InComparison kNotYet = {
-    .use = InComparison::kSetByCompare,
-    .advice = "compare does not train with local updates yet; leave it out",
-    .plan_advice = "plan does not predict local updates yet; leave it out"};
+    .use = InComparison::kRefused,
+    .advice = "use syncopate train",
+    .plan_advice = "plan does not predict this kind of local updates; leave it out"};
 
 bool has_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
 constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd"};
@@ -64,14 +67,14 @@ std::vector<TrainFlag> local_update_flags() {
        .is_unset_at_zero = true,
        .needs = {kRounds},
        .decides_updates = true,
-       .in_comparison = kNotYet},
+       .in_comparison = kOfWord},
       {.name = "--outer",
        .help = outer_help(),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer; },
        .rules = {.choices = names_of(outer_rules())},
        .needs = {kRounds},
        .decides_updates = true,
-       .in_comparison = kNotYet},
+       .in_comparison = kOfWord},
       {.name = "--outer-learning-rate",
        .help = "factor of the outer step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_learning_rate; },
@@ -79,30 +82,26 @@ std::vector<TrainFlag> local_update_flags() {
                  .above = 0.0,
                  .example = "0.7"},
        .needs = {kRounds},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
       {.name = "--outer-momentum",
        .help = "momentum of the outer step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_momentum; },
        .rules = {.default_text = defaults_of(&OuterRuleOptions::momentum), .least = 0.0},
        .needs = {kRounds},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
       {.name = "--outer-nesterov",
        .help = "use Nesterov's momentum in the outer step; always on with " +
                names_with(&OuterRuleOptions::nesterov),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_nesterov; },
        .needs = {kRounds},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
       {.name = "--outer-scale-by-rate",
        .help =
            "scale the outer momentum by the change of the inner learning rate; always on with " +
            names_with(&OuterRuleOptions::scale_by_rate),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_scale_by_rate; },
        .needs = {kRounds},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
       {.name = "--sync-groups",
        .help = "number of times per round that the replicas of one task average their values; must "
                "divide --sync-every",
@@ -129,8 +128,7 @@ std::vector<TrainFlag> local_update_flags() {
          return enum_target(o.strategy.local.inner_state);
        },
        .needs = {kRounds},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
   };
 }
 

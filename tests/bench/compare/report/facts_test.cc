@@ -179,6 +179,28 @@ TEST(Facts, WarnThatFreeMessagesFavourAsynchronousVariants) {
   EXPECT_EQ(fact(comparison, "simulated"), "");
 }
 
+// Each of 2 workers sends 12 kB in 8 steps.
+TEST(Facts, NameTheRoundsAndTheBytesOfLocalUpdates) {
+  Comparison comparison = two_variants();
+  EXPECT_EQ(fact(comparison, "rounds"), "");
+  EXPECT_EQ(fact(comparison, "bytes"), "");
+  ComparedVariant& local = comparison.variants[1];
+  local.steps_in_round = 64;
+  local.outer_step = "diloco: learning rate 0.7, Nesterov momentum 0.9";
+  EXPECT_TRUE(contains_words(fact(comparison, "rounds"),
+                             "b: 64 steps in a round, outer step diloco: learning rate 0.7, "
+                             "Nesterov momentum 0.9. The number of steps and the outer step were "
+                             "given, not tuned"));
+  EXPECT_FALSE(contains_words(fact(comparison, "rounds"), "helps one worker"));
+  local.has_outer_optimizer = true;
+  EXPECT_TRUE(contains_words(fact(comparison, "rounds"), "helps one worker, too"));
+  for (ComparedRun& run : local.runs) {
+    run.result->times = {{.worker = 0, .steps = 8, .bytes_sent = 12'000},
+                         {.worker = 1, .steps = 8, .bytes_sent = 12'000}};
+  }
+  EXPECT_EQ(fact(comparison, "bytes"), "sent by a worker per step, on average: 1.5 kB (b)");
+}
+
 TEST(Facts, NameRowsThatAreEqual) {
   Comparison comparison =
       scaled({made_up_variant("a", 2, kFast, kGood), made_up_variant("b", 2, kFast, kGood)});
