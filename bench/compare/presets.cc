@@ -197,6 +197,23 @@ void apply_large_batch_of_paper(CompareOptions& options) {
   }
 }
 
+// A preset about slow links: what longer rounds of local updates save in bytes, and cost in
+// samples. The rates are the best ones of a search in factors of 2.
+void apply_local_updates(CompareOptions& options) {
+  train_mlp(options, "constant:1");
+  options.epochs = 3;
+  options.target_accuracy = 0.95;
+  options.evaluations = 40;
+  options.cluster_words = {"10gbit{link-rate=10gbit}", "1gbit{link-rate=1gbit}",
+                           "100mbit{link-rate=100mbit}"};
+  constexpr std::pair<const char*, double> kRates[] = {{"1", 0.4}, {"8", 0.2}, {"64", 0.2}};
+  options.variants.push_back(with("multi-worker-mirrored", 8, "all-reduce", sgd(0.4)));
+  for (const auto& [steps, rate] : kRates) {
+    options.variants.push_back(with(std::string("local-sgd:average:") + steps, 8,
+                                    std::string("rounds of ") + steps, sgd(rate)));
+  }
+}
+
 constexpr std::array kPresets = {
     PresetRow{"momentum",
               "momentum 0, 0.5 and 0.9, each on one device and with 8 asynchronous workers, which "
@@ -215,6 +232,12 @@ constexpr std::array kPresets = {
               "1 to 16 asynchronous workers with equal learning rates; 8 and 16 workers also with "
               "a learning rate divided by the staleness or by the number of workers",
               apply_staleness},
+    PresetRow{
+        "local-updates",
+        "all-reduce in every step, and local updates with the plain average in rounds of 1, 8 "
+        "and 64 steps, each with 8 workers, on links of 10 Gbit/s, 1 Gbit/s and 100 Mbit/s. "
+        "Each run is trained once and timed on the three links",
+        apply_local_updates},
     PresetRow{"dc-asgd",
               "8 asynchronous workers with and without delay compensation (DC-ASGD). With --data "
               "cifar10:DIR: the network of the paper, resnet20, which needs a GPU (not run yet)",
@@ -266,11 +289,15 @@ std::string flags_in_place_of(const PresetRow& preset, const std::string& data,
     if (workers > 0 && variant.workers != workers) return "";
     workers = variant.workers;
   }
+  const std::string cluster =
+      options.cluster_words.empty()
+          ? fmt::format("{}", fmt::join(options.cluster.flags, " "))
+          : fmt::format("--clusters '{}'", fmt::join(options.cluster_words, ","));
   return fmt::format(
       "--workers {} --servers 1 --model {} --batch-size-per-replica {} --epochs {} {} "
       "--strategies '{}'",
-      workers, model, options.batch_size_per_replica, options.epochs,
-      fmt::join(options.cluster.flags, " "), fmt::join(words, ","));
+      workers, model, options.batch_size_per_replica, options.epochs, cluster,
+      fmt::join(words, ","));
 }
 
 void apply_preset(CompareOptions& options, const std::string& name, const FlagSet& flags) {

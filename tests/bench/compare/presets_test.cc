@@ -11,6 +11,7 @@
 #include "bench/compare/run_plan.h"
 #include "deploy/cli/command_line.h"
 #include "tests/bench/compare/two_variants.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::bench {
 namespace {
@@ -31,8 +32,8 @@ std::vector<CompareOptions> experiments() {
 
 TEST(Preset, HasFlagsThatTrainAccepts) {
   for (CompareOptions& options : experiments()) {
-    options.data = "synthetic:1x28x28:10:4096";
-    for (const RunSpec& run : plan_runs(options, 4096)) {
+    options.data = "synthetic:1x28x28:10:16384";
+    for (const RunSpec& run : plan_runs(options, 16384)) {
       EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
           << options.preset << ": " << run.variant.label;
     }
@@ -60,6 +61,13 @@ TEST(Preset, CanBeGivenAsFlags) {
             "parameter-server:sync+backup:1{optimizer=sgd,learning-rate=0.4},"
             "parameter-server:ssp:3{optimizer=sgd,learning-rate=0.1},"
             "parameter-server:async{optimizer=sgd,learning-rate=0.1}'");
+  const auto on_links = std::ranges::find(presets(), "local-updates", &PresetRow::name);
+  const std::string flags = flags_in_place_of(*on_links, "digits", "mlp");
+  EXPECT_TRUE(contains(flags,
+                       "--epochs 3 --clusters '10gbit{link-rate=10gbit},1gbit{link-rate=1gbit},"
+                       "100mbit{link-rate=100mbit}' --strategies 'multi-worker-mirrored{"))
+      << flags;
+  EXPECT_TRUE(contains(flags, ",local-sgd:average:64{optimizer=sgd,learning-rate="));
   const auto mixed = std::ranges::find(presets(), "staleness", &PresetRow::name);
   EXPECT_EQ(flags_in_place_of(*mixed, "digits", "mlp"), "") << "its variants have 1 to 16 workers";
 }
