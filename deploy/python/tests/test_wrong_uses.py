@@ -212,7 +212,7 @@ def test_reports_a_command_without_flags(command):
 def test_reports_that_no_folder_is_writable(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
-    with pytest.raises(ps.SyncopateError, match="^No usable temporary directory found in") as caught:
+    with pytest.raises(ps.SyncopateError, match=r"^No usable temporary directory found in") as caught:
         ps.train(**few())
     assert caught.value.__suppress_context__
 

@@ -13,8 +13,7 @@ flags: `learning_rate=0.1` is `--learning-rate 0.1`. `flags()` prints the flags 
 import platform
 import sys
 
-_here = f"{platform.machine()} {sys.platform}"
-if _here != "x86_64 linux":
+if (_here := f"{platform.machine()} {sys.platform}") != "x86_64 linux":
     raise ImportError(f"pysyncopate runs on x86-64 Linux, glibc 2.28 or newer, not on {_here}")
 
 from pysyncopate.comparing import Report, compare
