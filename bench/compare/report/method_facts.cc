@@ -43,18 +43,21 @@ class MethodTeller {
   }
 
   void tell_method() {
-    tell("tests",
-         fmt::format(
-             "all pairs of variants are compared, times at a level of {} and accuracies at "
-             "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
-             "probability of {} no claim of this report is false and all intervals hold, "
-             "if runs are independent and accuracies and logarithms of times close to "
-             "normal. A tie means that no difference was shown; the times may still differ. An "
-             "answer names the rows that may be the soonest and that were shown to be sooner than "
-             "the next one: the soonest row that was shown to be slower than one of them. Claims "
-             "need {} seeds",
-             percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
-             percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
+    tell(
+        "tests",
+        fmt::format(
+            "all pairs of variants are compared, times at a level of {} and accuracies at "
+            "{} (Games and Howell 1976). {}The levels are fixed before the runs. With a "
+            "probability of {} no claim of this report is false and all intervals hold, "
+            "if runs are independent, accuracies and logarithms of times close to normal, and if a "
+            "target is reached at any time between two evaluations with the same probability. "
+            "Times of few seeds have few different values, so a very small p rests on these "
+            "assumptions. A tie means that no difference was shown; the times may still differ. An "
+            "answer names the rows that may be the soonest and that were shown to be sooner than "
+            "the next one: the soonest row that was shown to be slower than one of them. Claims "
+            "need {} seeds",
+            percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
+            percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
          "runs with one seed begin with the same weights and read the samples in the same order" +
              std::string(comparison_.has_virtual_clock
@@ -323,8 +326,9 @@ class MethodTeller {
       if (flag != "--service-time") continue;
       try {
         return fmt::format(
-            "The compute time of a step is an assumption, drawn independently for each "
-            "worker (--service-time {}): {}. {}With other times the answer may differ. ",
+            "The compute time of a step is an assumption, drawn independently for each worker, and "
+            "for each step unless times come in bursts or from a file (--service-time {}): {}. "
+            "{}With other times the answer may differ. ",
             value, describe_service_time(value),
             has_random_step_times(comparison_)
                 ? "Synchronous workers wait for the slowest draw, which favours asynchronous ones. "
@@ -397,8 +401,10 @@ class MethodTeller {
     }
     const bool warms_up = std::ranges::any_of(
         variants, [](const auto& entry) { return !entry.first.second.empty(); });
-    return listed(rates) +
-           (warms_up ? ". The time while a rate rises counts as training time; only rates that "
+    if (rates.empty()) return "";
+    return listed(rates) + ". They change during a run only with --lr-schedule" +
+           (warms_up ? " and where they rise. The time while a rate rises counts as training time; "
+                       "only rates that "
                        "were multiplied for larger updates rise, linearly"
                      : "");
   }

@@ -69,11 +69,12 @@ TEST(Facts, NameTheRatesAndTheirWarmUp) {
   comparison.variants[1].learning_rate_factor = 8.0;
   comparison.variants[1].runs[0].result->warmup_updates = 20;
   for (ComparedRun& run : comparison.variants[1].runs) run.result->summary.steps = 200;
-  EXPECT_EQ(fact(comparison, "rates"),
-            "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run and 15 % of the samples to "
-            "95 %). The time while a rate "
-            "rises counts as "
-            "training time; only rates that were multiplied for larger updates rise, linearly");
+  EXPECT_EQ(
+      fact(comparison, "rates"),
+      "0.1 (a) and 0.8 (b; rises over 20 updates, 10 % of the run and 15 % of the samples to "
+      "95 %). They change during a run only with --lr-schedule and where they rise. The time "
+      "while a rate rises counts as training time; only rates that were multiplied for larger "
+      "updates rise, linearly");
   EXPECT_EQ(fact(comparison, "not tuned"),
             "rates follow the batch only; others may change the order");
   comparison.learning_rate_rule = "given";
