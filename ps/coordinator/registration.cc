@@ -285,7 +285,15 @@ void Registration::on_new_server(const wire::HelloT& hello) {
 
 void Registration::on_server_reconnect(const wire::HelloT& hello) {
   ServerRecord& record = job_.server(hello.index);
-  record.incarnation = hello.incarnation;
+  if (hello.incarnation != record.incarnation) {
+    // The server was restarted after the restored snapshot was made. It may not have gone back to a
+    // snapshot yet, or may still do so on the order of the previous server 0. A new incarnation
+    // tells its answer to that order from its answer to the order that follows.
+    const auto next = job_.next_incarnation(hello.incarnation);
+    if (!next) return job_.fail(describe_server(hello.index) + " was restarted too often");
+    record.incarnation = *next;
+    record.was_serving = false;
+  }
   record.endpoint = hello.server->endpoint;
   // Takes the list of the server's files from its Hello: a previous server 0 may have known files
   // that were replaced since.

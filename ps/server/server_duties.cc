@@ -97,6 +97,7 @@ void ServerDuties::on_message(const wire::MessageT& message) {
       // The snapshot is read in the background: reading a large file from a slow disk takes longer
       // than the peer timeout.
       roll_back_to_ = body.AsRollBack()->snapshot;
+      roll_back_as_ = body.AsRollBack()->incarnation;
       after_roll_back_ = describe_later_steps(*body.AsRollBack());
       return writer_.read_later(*roll_back_to_);
     case wire::Body::Refused:
@@ -251,7 +252,7 @@ void ServerDuties::restore(const SnapshotFile& file) {
   note_(fmt::format("rolled back to snapshot {}{}", file.number, after_roll_back_));
   wire::RollBackT answer;
   answer.snapshot = file.number;
-  answer.incarnation = incarnation_;
+  answer.incarnation = roll_back_as_;
   reply(wire::make_message(answer));
 }
 
@@ -262,7 +263,7 @@ void ServerDuties::report_unreadable(std::uint64_t snapshot) {
   roll_back_to_.reset();
   wire::RollBackT answer;
   answer.snapshot = snapshot;
-  answer.incarnation = incarnation_;
+  answer.incarnation = roll_back_as_;
   answer.lost = true;
   reply(wire::make_message(answer));
 }

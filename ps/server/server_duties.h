@@ -76,6 +76,7 @@ class ServerDuties {
   std::vector<wire::MessageT> replies_;
   std::optional<wire::SnapshotT> requested_;   // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot that is being read
+  std::uint32_t roll_back_as_ = 0;             // the incarnation in the order to go back to it
   // The part of the note to the user about the roll-back that says what happens to the steps after
   // snapshot roll_back_to_.
   std::string after_roll_back_;

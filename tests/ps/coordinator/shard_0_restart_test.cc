@@ -41,6 +41,41 @@ TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
 }
 
+// A server that was restarted since the snapshot may still hold only the first values, and may
+// carry out the order of the previous server 0 at any time.
+TEST(RestartedServer0, RollsBackAServerThatWasRestartedSinceTheSnapshot) {
+  StartedJob before(make_declaration(Consistency::kAsync), 2, true);
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.coordinator->restore(before.save());
+  job.restart_server(0, {1});
+  job.roll_back(0);
+  wire::HelloT restarted = job.server_hello(1, 2);
+  restarted.snapshots = {1};
+  EXPECT_EQ(job.send_hello(restarted), "");
+  const auto welcome = job.take<wire::WelcomeT>(server(1));
+  ASSERT_TRUE(welcome);
+  EXPECT_GT(welcome->incarnation, 2U);
+  const auto back = job.take<wire::RollBackT>(server(1));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->snapshot, 1U);
+  EXPECT_EQ(back->incarnation, welcome->incarnation);
+
+  job.send_hello(job.worker_hello(0, 1));
+  // Returns the incarnation of server 1 in the last message with addresses; 0: it does not serve.
+  const auto address = [&] {
+    const wire::MessageT& last = job.received[worker(0)].back();
+    const auto* const roster = last.body.AsRoster();
+    return (roster != nullptr ? roster->servers : last.body.AsWelcome()->servers)[1]->incarnation;
+  };
+  EXPECT_EQ(address(), 0U);
+  wire::RollBackT late = *back;  // the answer to the order of the previous server 0
+  late.incarnation = 2;
+  job.send(server(1), late);
+  EXPECT_EQ(address(), 0U);
+  job.send(server(1), *back);
+  EXPECT_EQ(address(), welcome->incarnation);
+}
+
 TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain) {
   StartedJob before(make_declaration(Consistency::kAsync), 2, true);
   before.train(0, 1);

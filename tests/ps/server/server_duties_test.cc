@@ -210,6 +210,23 @@ TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   EXPECT_FALSE(sound->lost);
 }
 
+// The file is read while other messages arrive, such as the Welcome of a restarted server 0.
+TEST_F(ServerDutiesWithFiles, AnswerAnOrderToGoBackWithItsIncarnation) {
+  ServerDuties duties = start();
+  declare(duties, 1);
+  write_snapshot(duties, 1, false);
+  wire::RollBackT back;
+  back.snapshot = 1;
+  back.incarnation = 2;
+  duties.on_message(wire::make_message(back));
+  wire::WelcomeT welcome;
+  welcome.incarnation = 65536;
+  duties.on_message(wire::make_message(std::move(welcome)));
+  const auto answer = reply<wire::RollBackT>(duties, data_);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->incarnation, 2U);
+}
+
 TEST_F(ServerDutiesWithFiles, CountTheStepsThatARollBackTakesBack) {
   std::string notes;
   ServerDuties duties(options_, data_, [&](const std::string& line) { notes += line + "\n"; });
