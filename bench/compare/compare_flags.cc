@@ -79,8 +79,8 @@ void CompareFlags::declare_variants() {
   flags_.add("--strategies", &strategies_,
              "variants to compare, separated by commas, such as "
              "one-device,parameter-server:ssp:2. A variant has one of three forms:"
-             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (inverse, dc or "
-             "dc-adaptive) are the values of the flags --max-staleness, --backup-workers and "
+             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (such as dc or "
+             "ringmaster:4) are the values of the flags --max-staleness, --backup-workers and "
              "--staleness-rule of `syncopate train`;"
              "\npipeline[:MICRO_BATCHES]: pipeline has one stage per worker and, by default, as "
              "many micro-batches as stages."

@@ -36,6 +36,22 @@ std::string budget_words(const CompareOptions& options) {
                      options.data);
 }
 
+// Returns which gradients are dropped, in words; "" if none are.
+std::string dropped_words(const ps::ConsistencyOptions& consistency) {
+  if (consistency.backup_workers > 0) {
+    return fmt::format("the gradients of an update that come last, from {}",
+                       count_text(consistency.backup_workers, "worker"));
+  }
+  switch (consistency.staleness_rule) {
+    case ps::StalenessRule::kRingmaster:
+      return fmt::format("gradients with a staleness of {} or more", consistency.rule_number);
+    case ps::StalenessRule::kRennala:
+      return "gradients of values that were updated since then";
+    default:
+      return "";
+  }
+}
+
 Json head_of(const CompareOptions& options, const RunSpec& run,
              const std::optional<DataFacts>& data) {
   const Json target = options.target_accuracy ? Json(*options.target_accuracy) : Json(nullptr);
@@ -102,8 +118,8 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
         {"outer_step", describe_outer_step(run.train.strategy.local)},
         {"has_outer_optimizer", has_outer_optimizer(options, run.variant)}};
   }
-  if (const int backups = run.variant.backup_workers; backups > 0) {
-    head["variant"]["backup_workers"] = backups;
+  if (const std::string dropped = dropped_words(run.variant.consistency); !dropped.empty()) {
+    head["variant"]["drops"] = dropped;
   }
   if (run.stable_rate) head["variant"]["stable_rate"] = *run.stable_rate;
   if (!run.tuning_of.empty()) head["variant"]["tuning_of"] = run.tuning_of;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "models/base/errors.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/local_updates/round_report.h"
 #include "strategies/strategy.h"
 #include "worker/run/run_sizes.h"
@@ -202,6 +203,15 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   return run;
 }
 
+// Throws UsageError if the staleness rule of the variant does not fit its optimizer.
+void require_fitting_optimizer(const RunSpec& run) {
+  try {
+    (void)ps::make_shard_optimizer(run.train.strategy.optimizer, run.variant.consistency, 1);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", run.variant.label, error.what()));
+  }
+}
+
 }  // namespace
 
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
@@ -216,6 +226,7 @@ RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uin
               .fault_flags = fault_flags_of(options, variant),
               .cluster = options.cluster.name};
   require_whole_round(run.train, train_samples, samples_per_step(run.train));
+  require_fitting_optimizer(run);
   scale_learning_rate(options, flags, updates, train_samples, run);
   run.refusal = ignored_flag(flags, run.train, variant.label, options.clock == Clock::kVirtual);
   return run;
@@ -260,20 +271,25 @@ std::int64_t worker_batch_of(const CompareOptions& options, const Variant& varia
   const std::optional<std::int64_t>& of_update =
       variant.update_batch ? variant.update_batch : options.batch_size;
   if (!of_update) return options.batch_size_per_replica;
-  if (!variant.is_synchronous) return *of_update;
-  const std::int64_t parts = variant.has_stages() ? variant.micro_batches : variant.workers;
+  const std::int64_t collected = ps::gradients_per_update(variant.consistency);
+  const std::int64_t parts = !variant.is_synchronous ? collected
+                             : variant.has_stages()  ? variant.micro_batches
+                                                     : variant.workers;
   if (*of_update % parts != 0) {
-    throw UsageError(fmt::format(
-        "{}: --batch-size {} cannot be divided among {} {}; give --batch-size {}", variant.label,
-        *of_update, parts, variant.has_stages() ? "micro-batches" : "workers",
-        (*of_update / parts + 1) * parts));
+    throw UsageError(
+        fmt::format("{}: --batch-size {} cannot be divided among {} {}; give --batch-size {}",
+                    variant.label, *of_update, parts,
+                    !variant.is_synchronous ? "gradients"
+                    : variant.has_stages()  ? "micro-batches"
+                                            : "workers",
+                    (*of_update / parts + 1) * parts));
   }
   return *of_update / parts;
 }
 
 std::int64_t samples_of_update(const CompareOptions& options, const Variant& variant) {
   const std::int64_t batch = worker_batch_of(options, variant);
-  if (!variant.is_synchronous) return batch;
+  if (!variant.is_synchronous) return batch * ps::gradients_per_update(variant.consistency);
   if (variant.has_stages()) return batch * variant.micro_batches;
   return batch * (variant.workers - variant.backup_workers);
 }
@@ -300,9 +316,9 @@ std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
   const std::int64_t per_epoch = train_samples / samples_of_update(options, variant);
   if (per_epoch == 0) {
     throw UsageError(
-        fmt::format("{}: {} samples are fewer than one step of all its workers; give a smaller "
+        fmt::format("{}: {} samples are fewer than the {} of one of its updates; give a smaller "
                     "--batch-size-per-replica",
-                    variant.label, train_samples));
+                    variant.label, train_samples, samples_of_update(options, variant)));
   }
   return options.budget == Budget::kUpdates ? options.updates : options.epochs * per_epoch;
 }

@@ -45,12 +45,13 @@ class Losses : public MetricsWriter {
 };
 
 // Whether the rate of the run may be too large for its staleness. The rule kInverse divides the
-// rate by the staleness itself.
+// rate by the staleness itself, and kRennala applies no stale gradient.
 bool may_be_too_large(const RunSpec& run) {
   const Variant& variant = run.variant;
+  const ps::StalenessRule rule = variant.consistency.staleness_rule;
   return !variant.is_synchronous && variant.workers > 1 && is_untuned(run.learning_rate_rule) &&
-         variant.consistency.staleness_rule != ps::StalenessRule::kInverse && run.refusal.empty() &&
-         !has_own_data(variant);
+         rule != ps::StalenessRule::kInverse && rule != ps::StalenessRule::kRennala &&
+         run.refusal.empty() && !has_own_data(variant);
 }
 
 // Returns the run of one worker at this rate, with the batch and the optimizer of `run`, but

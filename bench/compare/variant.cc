@@ -10,6 +10,7 @@
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/strategy.h"
 #include "worker/run/flags/train_flag.h"
 
@@ -34,16 +35,12 @@ std::vector<std::string> strategies_with_consistency() {
   return found;
 }
 
-// compare and plan do not train with rules that drop or order gradients yet.
-bool is_comparable(ps::StalenessRule rule) {
-  return rule != ps::StalenessRule::kNone && rule < ps::StalenessRule::kRingmaster;
-}
-
 // Returns "backup:K" and the staleness rules, the parts of a variant that follow a "+".
 std::vector<std::string> additions() {
   std::vector<std::string> found = {"backup:K"};
   for (const ps::StalenessRule rule : kAllValues<ps::StalenessRule>) {
-    if (is_comparable(rule)) found.emplace_back(name(rule));
+    if (rule == ps::StalenessRule::kNone) continue;
+    found.push_back(fmt::format("{}{}", name(rule), ps::has_number(rule) ? ":N" : ""));
   }
   return found;
 }
@@ -63,7 +60,7 @@ class WordParser {
     if (brace != std::string::npos) parse_flags(word_.substr(brace));
     std::vector<std::string> parts = split(word_.substr(0, brace), '+');
     parse_strategy(split(parts.front(), ':'));
-    for (std::size_t i = 1; i < parts.size(); ++i) parse_addition(split(parts[i], ':'));
+    for (std::size_t i = 1; i < parts.size(); ++i) parse_addition(parts[i]);
     return std::move(variant_);
   }
 
@@ -166,7 +163,8 @@ class WordParser {
     variant_.consistency.max_staleness = number(words[2]);
   }
 
-  void parse_addition(const std::vector<std::string>& words) {
+  void parse_addition(const std::string& text) {
+    const std::vector<std::string> words = split(text, ':');
     if (words.front() == "backup") {
       if (!is_sync_) refuse("backup workers require sync, such as parameter-server:sync+backup:1");
       if (words.size() != 2)
@@ -177,16 +175,19 @@ class WordParser {
       return;
     }
     const auto rule = value_named<ps::StalenessRule>(words[0]);
-    if (words.size() != 1 || !rule || !is_comparable(*rule))
+    if (!rule || *rule == ps::StalenessRule::kNone)
       refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(), "or"), words.front()));
     if (variant_.is_synchronous) {
-      refuse(fmt::format("\"+{}\" compensates for stale gradients and requires async or ssp",
-                         words[0]));
+      refuse(fmt::format("\"+{}\" is a rule for stale gradients, which async and ssp have", text));
     }
-    if (!rule_.empty())
-      refuse(fmt::format("has both {} and {}; give one of them", rule_, words[0]));
-    rule_ = words[0];
-    variant_.consistency.staleness_rule = *rule;
+    if (!rule_.empty()) refuse(fmt::format("has both {} and {}; give one of them", rule_, text));
+    rule_ = text;
+    try {
+      ps::set_staleness_rule(variant_.consistency, text, "--staleness-rule");
+      ps::check_consistency(variant_.consistency);
+    } catch (const UsageError& error) {
+      refuse(error.what());
+    }
     variant_.consistency.compensation = ps::compensation_of(*rule);
   }
 

@@ -56,10 +56,11 @@ struct Variant {
 };
 
 // Returns the variant that a word of --strategies stands for:
-//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive][{FLAG=VALUE,...}]
+//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+STALENESS_RULE[:N]][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
-// mirrored{learning-rate=0.1,nesterov}; pipeline[:MICRO_BATCHES]; and local-sgd:OUTER:STEPS, with
-// the outer step and the number of steps in a round. The workers of a pipeline are its stages; the
+// parameter-server:async+ringmaster:4, mirrored{learning-rate=0.1,nesterov};
+// pipeline[:MICRO_BATCHES]; and local-sgd:OUTER:STEPS, with the outer step and the number of steps
+// in a round. The workers of a pipeline are its stages; the
 // default number of micro-batches is the number of stages. Braces contain flags of
 // train without their dashes. Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers,

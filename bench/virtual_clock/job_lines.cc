@@ -94,7 +94,8 @@ void JobLines::workers(std::span<const WorkerAccount> workers) {
         .communication_exposed_seconds = seconds_of(account.communication + account.servers),
         .peers_wait_seconds = seconds_of(account.peers),
         .bytes_sent = account.bytes_sent,
-        .bytes_received = account.bytes_received});
+        .bytes_received = account.bytes_received,
+        .dropped_steps = account.dropped});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "bench/virtual_clock/time_model.h"
 #include "models/base/errors.h"
 #include "ps/shard/shared_bucket.h"
+#include "ps/shard/stale_gradients.h"
 #include "ps/shard/staleness.h"
 #include "ps/shard/staleness_counts.h"
 #include "strategies/strategy_options.h"
@@ -130,6 +131,7 @@ class AsynchronousTiming {
       : buckets_(options.buckets),
         bytes_per_second_(options.faults.server_bytes_per_second),
         is_summed_(options.consistency.consistency == ps::Consistency::kSync),
+        collected_(static_cast<std::uint64_t>(ps::gradients_per_update(options.consistency))),
         window_(window),
         network_(options.faults.link, options.workers, buckets_.servers()),
         delays_(options.faults, options.seed),
@@ -235,15 +237,17 @@ class AsynchronousTiming {
     events_.clear();
     while (const auto part = to.shared.claim(1)) to.shared.finish(*part, events_);
     std::int64_t applied = 0;
+    bool is_collected = false;  // whether the gradients of an update are complete
     for (const ps::ShardEvent& event : events_) {
       if (event.kind == Kind::kApplied) {
         ++applied;
+        is_collected = (event.version - 1) % collected_ == 0;
         window_.stale(event.staleness);
       } else if (event.kind == Kind::kAnswered) {
         to.read[static_cast<std::size_t>(event.worker)] = event.version;
       }
     }
-    if (applied > 0 && b == last_of_server_0_) window_.update(now(), accounts_);
+    if (is_collected && b == last_of_server_0_) window_.update(now(), accounts_);
     if (is_summed_ && applied > 0) to.updated = occupy(b, applied);
     const VirtualTime done = std::max(to.updated, now());
     for (const ps::ShardEvent& event : events_) {
@@ -273,6 +277,7 @@ class AsynchronousTiming {
   const TimedBuckets& buckets_;
   const double bytes_per_second_;
   const bool is_summed_;
+  const std::uint64_t collected_;  // gradients that the servers collect for an update of the values
   TimingWindow& window_;
   Network network_;
   ComputeDelays delays_;
@@ -299,6 +304,11 @@ void check_options(const TimingOptions& options) {
   if (backups >= options.workers) {
     throw UsageError(
         fmt::format("backup:{}: expected fewer than the {} workers", backups, options.workers));
+  }
+  const std::int64_t collected = ps::gradients_per_update(options.consistency);
+  if (collected > options.gradients) {
+    throw UsageError(fmt::format("rennala:{}: expected at most the {} gradients of a simulation",
+                                 collected, options.gradients));
   }
 }
 
@@ -331,6 +341,14 @@ std::int64_t warm_up_rounds(const TimingOptions& options) {
   return std::min(kWarmUpRounds + bound * bound, kMostWarmUpRounds);
 }
 
+// Returns a lower bound for the part of the gradients that a rule with a number N applies to the
+// values: after N applied gradients, every other worker may have one that is dropped.
+double applied_share(const TimingOptions& options) {
+  if (!ps::has_number(options.consistency.staleness_rule)) return 1.0;
+  const auto number = static_cast<double>(options.consistency.rule_number);
+  return number / (number + static_cast<double>(options.workers - 1));
+}
+
 }  // namespace
 
 TimingResult simulate_timing(const TimingOptions& options) {
@@ -339,11 +357,17 @@ TimingResult simulate_timing(const TimingOptions& options) {
       std::max(kFewestRounds, (options.gradients + options.workers - 1) / options.workers);
   if (is_synchronous(options.consistency)) return simulate_synchronous(options, rounds);
   const bool is_summed = options.consistency.consistency == ps::Consistency::kSync;
-  const std::int64_t updates_per_round = is_summed ? 1 : options.workers;
-  TimingWindow window(warm_up_rounds(options) * updates_per_round, rounds * updates_per_round);
+  const std::int64_t collected = ps::gradients_per_update(options.consistency);
+  const auto updates_in = [&](std::int64_t number) {
+    if (is_summed) return number;
+    const auto gradients = static_cast<double>(number * options.workers) * applied_share(options);
+    return static_cast<std::int64_t>(std::ceil(gradients / static_cast<double>(collected)));
+  };
+  TimingWindow window(updates_in(warm_up_rounds(options)), updates_in(rounds));
   AsynchronousTiming(options, window).run();
   TimingResult result = window.result();
-  if (is_summed) result.gradients_per_update = options.workers - options.consistency.backup_workers;
+  result.gradients_per_update = static_cast<double>(
+      is_summed ? options.workers - options.consistency.backup_workers : collected);
   return result;
 }
 

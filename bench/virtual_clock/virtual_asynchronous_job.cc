@@ -23,13 +23,22 @@ std::int64_t batches_per_step(const VirtualPlan& plan) {
   const ps::ConsistencyOptions& consistency = plan.strategy.consistency;
   return consistency.consistency == ps::Consistency::kSync
              ? plan.workers - consistency.backup_workers
-             : 1;
+             : ps::gradients_per_update(consistency);
 }
 
 ps::LedgerOptions ledger_options(const VirtualPlan& plan) {
   ps::LedgerOptions options{.dataset_size = plan.dataset_size, .batch_size = plan.batch()};
   options.total_batches = plan.loop.total_steps ? *plan.loop.total_steps * batches_per_step(plan)
                                                 : ps::batches_left(options, plan.loop.total_epochs);
+  // The gradients of a last, incomplete collection would never reach the values.
+  const std::int64_t all = options.total_batches;
+  options.total_batches -= all % ps::gradients_per_update(plan.strategy.consistency);
+  if (options.total_batches == 0 && all > 0) {
+    throw UsageError(fmt::format(
+        "--staleness-rule {}: the whole run has {} batches, so no update would be made; give at "
+        "most rennala:{}, or train longer",
+        ps::staleness_rule_text(plan.strategy.consistency), all, all));
+  }
   return options;
 }
 
@@ -44,8 +53,9 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
       server_bytes_per_second_(run.faults.server_bytes_per_second),
       device_(device),
       shard_(run.graph.parameter_layout(), plan.placement.buckets,
-             make_optimizer(plan.strategy.optimizer), plan.strategy.consistency,
-             copy_of(device.values()), plan.values_format()),
+             ps::make_shard_optimizer(plan.strategy.optimizer, plan.strategy.consistency,
+                                      plan.workers),
+             plan.strategy.consistency, copy_of(device.values()), plan.values_format()),
       ledger_(ledger_options(plan)),
       reader_(*run.data.train, plan.input, {}),
       slot_(reader_.make_slot()),
@@ -207,7 +217,7 @@ void VirtualAsynchronousJob::compute(int w) {
 void VirtualAsynchronousJob::train(int w) {
   VirtualWorker& of = worker(w);
   const std::int64_t count = of.lease->end - of.lease->begin;
-  reader_.fill(*of.lease, batches_per_step_ * count, slot_);
+  reader_.fill(*of.lease, is_summed() ? batches_per_step_ * count : count, slot_);
   device_.load(of.values);
   of.scores = device_.train(slot_.batch, of.state);
   // The push of the only bucket of an async or ssp job without links is applied before the device
@@ -301,6 +311,7 @@ Evaluation VirtualAsynchronousJob::evaluate() {
 void VirtualAsynchronousJob::finish_accounts() {
   for (int w = 0; w < plan_.places; ++w) {
     VirtualWorker& of = worker(w);
+    if (ps::drops_gradients(plan_.strategy.consistency)) account(w).dropped = of.drops.totals();
     if (of.doing == VirtualWorker::Doing::kIdle && of.idle_since < end_)
       account(w).peers += end_ - of.idle_since;
     of.doing = VirtualWorker::Doing::kNothing;

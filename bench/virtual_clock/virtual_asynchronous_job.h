@@ -1,4 +1,5 @@
-// An asynchronous virtual job: async, ssp, and sync with backup workers. Each worker leases a
+// An asynchronous virtual job: async, ssp, and sync with backup workers, with any rule for stale
+// gradients. Each worker leases a
 // batch, computes the gradient with the values that it has received, pushes each bucket of the
 // gradient as soon as it is complete, and receives the bucket's new values when the consistency
 // rule of the shard allows it. A worker begins its next step when it has the values of its first
@@ -28,6 +29,7 @@
 #include "ps/coordinator/ledger.h"
 #include "ps/shard/running_statistics.h"
 #include "ps/shard/shard.h"
+#include "ps/shard/stale_gradients.h"
 #include "worker/input/batches/batch_reader.h"
 
 namespace syncopate::bench {
@@ -63,6 +65,7 @@ struct VirtualWorker {
   std::vector<bool> has_values;   // by bucket: whether the values of the next step have arrived
   BucketId values_missing = 0;    // number of buckets without new values
   std::vector<bool> is_queued;    // by bucket: whether its gradients wait for a busy server
+  ps::DropCounter drops;          // of all steps of the worker
 
   VirtualTime idle_since{0};  // since when the worker has been waiting for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
@@ -154,7 +157,7 @@ class VirtualAsynchronousJob {
   }
 
   const VirtualPlan& plan_;
-  const std::int64_t batches_per_step_;
+  const std::int64_t batches_per_step_;  // gradients of an update that are applied, not dropped
   const TimedBuckets& buckets_;
   const double server_bytes_per_second_;
   VirtualDevice& device_;

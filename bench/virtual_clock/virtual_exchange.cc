@@ -81,9 +81,10 @@ void VirtualAsynchronousJob::on_shard_event(const ps::ShardEvent& event) {
   } else if (event.kind != Kind::kDropped) {
     return;
   }
-  const VirtualWorker& of = worker(event.worker);
-  const bool is_current = of.is_alive && of.incarnation == event.token;
-  if (is_current && event.bucket == last_of_server_0_) end_step(event);
+  VirtualWorker& of = worker(event.worker);
+  if (!of.is_alive || of.incarnation != event.token) return;
+  of.drops.add(event.sequence, event.kind == Kind::kDropped, shard_.buckets().size());
+  if (event.bucket == last_of_server_0_) end_step(event);
 }
 
 void VirtualAsynchronousJob::answer(const ps::ShardEvent& event, VirtualTime updated) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "bench/virtual_clock/event_queue.h"
+#include "ps/shard/stale_gradients.h"
 
 namespace syncopate::bench {
 
@@ -19,6 +21,7 @@ struct WorkerAccount {
   VirtualTime servers{0};        // waiting for servers' updates; 0 if updates take no time
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
+  std::optional<ps::DroppedSteps> dropped{};  // nullopt if the job drops no gradients
   VirtualTime waited() const noexcept { return communication + peers + servers; }
   VirtualTime all() const noexcept { return compute + waited(); }
 };

@@ -136,8 +136,10 @@ void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
         "--batch-size requires synchronous workers: under --consistency async and ssp each worker "
         "applies its own batch; give --batch-size-per-replica");
   }
-  const bool is_summed = options.strategy.consistency.consistency == ps::Consistency::kSync;
-  if (scales_by_batch(options.learning_rate_scale) && !is_summed &&
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  const bool has_one_batch = consistency.consistency != ps::Consistency::kSync &&
+                             ps::gradients_per_update(consistency) == 1;
+  if (scales_by_batch(options.learning_rate_scale) && has_one_batch &&
       !flags.has("--reference-batch-size")) {
     throw UsageError(
         "--learning-rate-scale linear and sqrt: under --consistency async and ssp there is no "

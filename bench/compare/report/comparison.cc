@@ -78,7 +78,9 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");
   variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
   variant.servers = object.value("servers", 0);
-  variant.backup_workers = object.value("backup_workers", 0);
+  // Older reports have the number of backup workers instead.
+  variant.drops =
+      object.value("drops", object.contains("backup_workers") ? "gradients that come last" : "");
   variant.optimizer = string_field(object, "optimizer");
   if (const auto rounds = object.find("rounds"); rounds != object.end()) {
     variant.steps_in_round = rounds->at("steps").get<std::int64_t>();

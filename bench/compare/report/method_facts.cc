@@ -196,14 +196,14 @@ class MethodTeller {
         "a batch are not trained; for asynchronous workers and backup workers, that is the batch "
         "of "
         "one worker");
-    for (const VariantSummary& row : rows_) {
-      if (!row.dropped_gradients) continue;
-      tell("backup",
-           fmt::format("an update of {} takes the gradients that come first, from all but "
-                       "the backup workers; {} % of the gradients came too late and were "
-                       "dropped. A late worker finishes its step; the samples of a "
-                       "dropped gradient are trained again, and count once",
-                       row.name, decimal_text(100.0 * *row.dropped_gradients, 0)));
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (!rows_[i].dropped_gradients) continue;
+      tell("dropped",
+           fmt::format("{} drops {}: {} % of its gradients. A worker finishes its step before its "
+                       "gradient is dropped; the samples of a dropped gradient are trained again, "
+                       "and count once",
+                       rows_[i].name, comparison_.variants[i].drops,
+                       decimal_text(100.0 * *rows_[i].dropped_gradients, 0)));
     }
     if (std::ranges::any_of(rows_, [](const auto& row) { return row.staleness.has_value(); })) {
       tell("staleness",

@@ -100,10 +100,10 @@ Kind kind_of(const ComparedVariant& variant) {
   return variant.is_synchronous ? Kind::kSynchronous : Kind::kAsynchronous;
 }
 
-// Returns the part of the gradients that backup workers computed for updates which had enough of
-// them. A worker's count lacks the steps before it was killed, so such runs do not count.
+// Returns the part of the gradients that were computed and then dropped. A worker's count lacks the
+// steps before it was killed, so such runs do not count.
 std::optional<double> dropped_gradients(const ComparedVariant& variant) {
-  if (variant.backup_workers == 0) return std::nullopt;
+  if (variant.drops.empty()) return std::nullopt;
   std::int64_t computed = 0;  // samples, as all workers of a variant have equal batches
   std::int64_t used = 0;
   for (const RunResult* const run : variant.results()) {

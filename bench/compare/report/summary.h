@@ -101,7 +101,8 @@ struct VariantSummary {
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
   std::optional<Sample> samples;  // trained samples of each run
-  // With backup workers: the fraction of all gradients that arrived too late. Nullopt if unknown.
+  // If gradients are dropped (ComparedVariant::drops): their fraction of all gradients. Nullopt if
+  // unknown.
   std::optional<double> dropped_gradients;
 
   int ended() const noexcept { return done + failed; }

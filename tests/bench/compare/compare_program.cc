@@ -1,6 +1,7 @@
 #include "tests/bench/compare/compare_program.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/support/as_words.h"
@@ -17,6 +18,17 @@ Words compare(const std::filesystem::path& report, const Words& more) {
 
 ProgramResult run_compare(const std::filesystem::path& report, const Words& more) {
   return run_program(compare(report, more));
+}
+
+std::string weights_in(const std::filesystem::path& report, const std::string& run) {
+  std::istringstream lines(read_text(report / "runs" / (run + ".jsonl")));
+  std::string hash;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    if (object.at("event") == "summary") hash = object.at("weights_hash");
+  }
+  EXPECT_NE(hash, "") << run;
+  return hash;
 }
 
 Words split(const std::string& text, char separator) {

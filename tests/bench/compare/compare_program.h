@@ -20,6 +20,9 @@ Words compare(const fs::path& report, const Words& more);
 
 ProgramResult run_compare(const fs::path& report, const Words& more);
 
+// Returns the hash of the weights with which a run in the folder of a report ended.
+std::string weights_in(const fs::path& report, const std::string& run);
+
 // A comparison whose results are in a folder of the test.
 class Compare : public testing::Test {
  protected:

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "tests/bench/compare/compare_program.h"
@@ -13,20 +12,7 @@
 namespace syncopate::test {
 namespace {
 
-class CompareLocalUpdates : public Compare {
- protected:
-  // Returns the weights of a run in the folder.
-  static std::string weights_in(const fs::path& folder, const std::string& run) {
-    std::istringstream lines(read_text(folder / "runs" / (run + ".jsonl")));
-    std::string hash;
-    for (std::string line; std::getline(lines, line);) {
-      const auto object = nlohmann::json::parse(line);
-      if (object.at("event") == "summary") hash = object.at("weights_hash");
-    }
-    EXPECT_NE(hash, "") << run;
-    return hash;
-  }
-};
+class CompareLocalUpdates : public Compare {};
 
 // The run has 32 steps in rounds of 5 of two processes; the virtual clock needs none of them.
 TEST_F(CompareLocalUpdates, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtualClock) {

@@ -50,7 +50,7 @@ TEST_F(Compare, RefusesMistakesWithOneLine) {
       {{"--evaluations", "0"}, "--evaluations 0: expected a whole number from 1"},
       {{"--seeds", "0"}, "--seeds 0: expected a whole number from 1"},
       {as_words("--budget updates --updates 5 --batch-size-per-replica 512 --strategies mirrored"),
-       "mirrored: 512 samples are fewer than one step of all its workers; give a smaller"},
+       "mirrored: 512 samples are fewer than the 1024 of one of its updates; give a smaller"},
       {{"--target-accuracy", "95"}, "expected a number from 0 to 1; did you mean 0.95?"},
       {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
       {{"--strategies", "one-device,pipeline:6", "--workers", "3"},

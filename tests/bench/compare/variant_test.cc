@@ -35,6 +35,15 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
             2.0F);
 }
 
+TEST(Variant, HasARuleForStaleGradientsWithItsNumber) {
+  const Variant ringmaster = parse_variant("parameter-server:async+ringmaster:2147483648", 4, 2);
+  EXPECT_EQ(ringmaster.consistency.staleness_rule, ps::StalenessRule::kRingmaster);
+  EXPECT_EQ(ringmaster.consistency.rule_number, std::int64_t{1} << 31);
+  EXPECT_EQ(
+      parse_variant("central-storage:async+ordered-momentum", 4, 2).consistency.staleness_rule,
+      ps::StalenessRule::kOrderedMomentum);
+}
+
 TEST(Variant, OfAPipelineHasStagesAndMicroBatches) {
   const Variant plain = parse_variant("pipeline", 4, 2);
   EXPECT_EQ(plain.workers, 4);
@@ -83,11 +92,17 @@ TEST(Variant, IsRefusedWithAReason) {
       {"parameter-server:async+inverse+dc", "has both inverse and dc"},
       {"parameter-server:async+dc+dc", "give one of them"},
       {"parameter-server:sync+backup:1+backup:2", "backup:K is given twice"},
-      {"parameter-server:sync+inverse", "requires async or ssp"},
-      {"mirrored+dc", "requires async or ssp"},
-      {"parameter-server:async+fast", "expected backup:K, inverse, dc or dc-adaptive"},
-      {"parameter-server:async+ordered-momentum", "expected backup:K, inverse, dc or dc-adaptive"},
-      {"parameter-server:async+ringmaster:2", "expected backup:K, inverse, dc or dc-adaptive"},
+      {"parameter-server:sync+inverse",
+       "\"+inverse\" is a rule for stale gradients, which async and ssp have"},
+      {"mirrored+dc", "\"+dc\" is a rule for stale gradients"},
+      {"parameter-server:async+fast",
+       "expected backup:K, inverse, dc, dc-adaptive, ringmaster:N, rennala:N or ordered-momentum"},
+      {"parameter-server:async+none", "found \"+none\""},
+      {"parameter-server:async+dc:2", "--staleness-rule dc:2: expected one of"},
+      {"parameter-server:async+ringmaster", "ringmaster:N"},
+      {"parameter-server:async+ringmaster:0", "expected a whole number from 1 to 2147483648"},
+      {"parameter-server:async+rennala:2+ringmaster:2", "has both rennala:2 and ringmaster:2"},
+      {"parameter-server:ssp:2+rennala:2", "--staleness-rule rennala requires --consistency async"},
       {"mirrored{learning-rte=0.1}",
        "--strategies mirrored{learning-rte=0.1}: train has no flag \"learning-rte\"; did you mean "
        "learning-rate?"},

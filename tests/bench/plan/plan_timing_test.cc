@@ -9,6 +9,7 @@
 #include "bench/virtual_clock/time_model.h"
 #include "bench/virtual_clock/timing.h"
 #include "models/base/errors.h"
+#include "ps/shard/stale_gradients.h"
 #include "tests/bench/virtual_clock/virtual_case.h"
 
 namespace syncopate::bench {
@@ -52,7 +53,9 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
   trained.faults = {.service_time = ten_milliseconds(kind), .link = link};
   TimingOptions options =
       timing_of(variant, plan_buckets_of(trained.graph(), servers), trained.faults, 5);
-  options.gradients = kSteps * workers;
+  // Of the gradients of a rule that drops some, at least one per round is applied.
+  const bool drops = ps::drops_gradients(variant.consistency) && variant.backup_workers == 0;
+  options.gradients = kSteps * workers * (drops ? workers : 1);
   trained.options.strategy.consistency = options.consistency;
   trained.options.strategy.local.sync_every = variant.sync_every;
   const Summary summary = trained.train_virtually();
@@ -133,6 +136,15 @@ TEST(SimulatedTiming, OfSspIsThatOfTraining) {
 
 TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTraining) {
   expect_same_throughput_without_and_with_links("parameter-server:sync+backup:1");
+}
+
+TEST(SimulatedTiming, OfRulesThatDropGradientsIsThatOfTraining) {
+  for (const char* word :
+       {"parameter-server:async+ringmaster:2", "parameter-server:async+rennala:4"}) {
+    expect_same_throughput(word, 4, ServiceTimeKind::kConstant, {}, 1);
+    expect_same_throughput(word, 4, ServiceTimeKind::kExponential, {}, 1);
+    expect_same_throughput(word, 4, ServiceTimeKind::kExponential, kSlow, 2);
+  }
 }
 
 TEST(SimulatedTiming, OfAPipelineIsThatOfTraining) {
@@ -248,6 +260,53 @@ TEST(SimulatedTiming, OfSspIsThatOfASlowWorker) {
   options = job_of("parameter-server:async", 4);
   options.faults.slow = {{.worker = 1, .factor = 4.0}};
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 3 / 0.01 + 1 / 0.04, 1.0);
+}
+
+// With exponential step times, the worker that ends its step next is a random one. An update comes
+// when a worker ends that has begun since the last update. Source of the mean number of steps
+// between updates: the birthday problem with 8 days, 1 + 7/8 + 7/8 6/8 + ... Rennala with an update
+// of one gradient drops the same gradients.
+TEST(SimulatedTiming, OfAFreshGradientIsThatOfTheBirthdayProblem) {
+  double steps = 0.0;
+  for (double draw = 0.0, all_differ = 1.0; draw < 8.0; ++draw) {
+    steps += all_differ;
+    all_differ *= (7.0 - draw) / 8.0;
+  }
+  for (const char* word :
+       {"parameter-server:async+ringmaster:1", "parameter-server:async+rennala:1"}) {
+    TimingOptions options = job_of(word, 8);
+    options.faults.service_time = ten_milliseconds(ServiceTimeKind::kExponential);
+    options.gradients = 200'000;
+    const TimingResult timing = simulate_timing(options);
+    // 2 %: more than three standard errors of the mean of 25,000 updates.
+    EXPECT_NEAR(timing.updates_per_second * steps / 800.0, 1.0, 0.02) << word;
+    EXPECT_EQ(timing.staleness_max, 0) << word;
+  }
+}
+
+// Both workers take 10 ms for a step. At 10 ms, their gradients make an update, but worker 0 has
+// read the values before it. At 20 ms, the gradient of worker 0 is dropped, and at 30 ms, it
+// completes an update, so the gradient of worker 1 is dropped. Then both have read the same values.
+TEST(SimulatedTiming, OfAnUpdateOfCollectedGradientsCountsThem) {
+  TimingOptions options = job_of("parameter-server:async+rennala:2", 2);
+  const TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 2 / 0.03, 0.1);
+  EXPECT_EQ(timing.gradients_per_update, 2.0);
+  options = job_of("parameter-server:async+rennala:20001", 2);
+  EXPECT_THROW(simulate_timing(options), UsageError) << "of 20000 gradients";
+}
+
+TEST(SimulatedTiming, OfALimitThatNoGradientReachesIsThatOfAsync) {
+  TimingOptions async = job_of("parameter-server:async", 8);
+  TimingOptions ringmaster = job_of("parameter-server:async+ringmaster:2147483648", 8);
+  async.faults.service_time = ringmaster.faults.service_time =
+      ten_milliseconds(ServiceTimeKind::kExponential);
+  const TimingResult expected = simulate_timing(async);
+  const TimingResult found = simulate_timing(ringmaster);
+  EXPECT_EQ(found.updates_per_second, expected.updates_per_second);
+  EXPECT_EQ(found.staleness_mean, expected.staleness_mean);
+  ringmaster.consistency.rule_number = 3;
+  EXPECT_LE(simulate_timing(ringmaster).staleness_max, 2);
 }
 
 TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {

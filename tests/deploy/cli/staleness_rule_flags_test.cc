@@ -46,5 +46,17 @@ TEST(StalenessRuleFlag, TakesARuleWithItsNumber) {
       "");
 }
 
+// An update under rennala has the batches of several gradients, so its rate can follow their
+// number.
+TEST(StalenessRuleFlag, ScalesTheRateOfAnUpdateOfCollectedGradients) {
+  const auto refusal = [](const std::string& rule) {
+    return staleness_refusal(as_words("async --learning-rate-scale linear --staleness-rule", rule));
+  };
+  EXPECT_EQ(refusal("rennala:2"), "");
+  for (const char* rule : {"none", "rennala:1", "ringmaster:2"}) {
+    EXPECT_TRUE(contains(refusal(rule), "there is no global batch")) << rule;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

@@ -85,9 +85,9 @@ TEST(Summary, AddsTheWorkersToARepeatedLabel) {
 }
 
 // A worker counts the samples of all its gradients, a run only those that were used.
-TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
+TEST(Summary, HasTheShareOfGradientsThatWereComputedInVain) {
   ComparedVariant backup = made_up_variant("server:sync+backup:1", 4, {10, 11}, {0.97, 0.97});
-  backup.backup_workers = 1;
+  backup.drops = "gradients that come last";
   for (ComparedRun& run : backup.runs) {
     run.result->summary.samples = 300;
     run.result->times.resize(4);

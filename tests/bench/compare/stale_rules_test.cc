@@ -1,0 +1,69 @@
+// Tests `syncopate-bench compare` with rules that drop, collect or order stale gradients.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/bench/compare/compare_program.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+
+namespace syncopate::test {
+namespace {
+
+class CompareStaleRules : public Compare {};
+
+// One worker pushes its gradients in a fixed order, so its weights do not depend on times. An
+// update of 3 collected gradients leaves one of the 64 batches out.
+TEST_F(CompareStaleRules, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtualClock) {
+  const Words variants =
+      kSmall + as_words("--workers 1 --batch-size-per-replica 8 --strategies",
+                        "parameter-server:async+ringmaster:1,parameter-server:async+rennala:3,"
+                        "central-storage:async+ordered-momentum",
+                        "--clock");
+  const Words flags = as_words("-- --optimizer momentum --learning-rate 0.02");
+  successful(run(variants + Words{"real"} + flags));
+  const fs::path virtual_dir = scratch_ / "virtual";
+  successful(run_compare(virtual_dir, variants + Words{"virtual"} + flags));
+  for (const char* name :
+       {"parameter-server_async_ringmaster_1-seed1", "parameter-server_async_rennala_3-seed1",
+        "central-storage_async_ordered-momentum-seed1"}) {
+    EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name)) << name;
+  }
+}
+
+TEST_F(CompareStaleRules, ReportWhatTheyDrop) {
+  successful(run(kSmall + as_words("--workers 4 --clock virtual --service-time exponential:1",
+                                   "--batch-size-per-replica 8 --strategies",
+                                   "parameter-server:async+ringmaster:1,"
+                                   "parameter-server:async+rennala:2,"
+                                   "parameter-server:async+ordered-momentum{optimizer=momentum}")));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  const std::string facts = kept.at("facts").dump();
+  EXPECT_TRUE(contains(facts, "ringmaster:1 drops gradients with a staleness of 1 or more: "));
+  EXPECT_TRUE(
+      contains(facts, "rennala:2 drops gradients of values that were updated since then: "));
+  EXPECT_FALSE(contains(facts, "ordered-momentum drops"));
+  EXPECT_GT(kept.at("rows").at(0).at("dropped_gradients").get<double>(), 0.3);
+  EXPECT_TRUE(kept.at("rows").at(2).at("dropped_gradients").is_null());
+}
+
+TEST_F(CompareStaleRules, AreRefusedWhereTheyDoNotFit) {
+  const ProgramResult sgd =
+      run(kSmall + as_words("--clock virtual --strategies parameter-server:async+ordered-momentum",
+                            "-- --optimizer sgd"));
+  EXPECT_EQ(sgd.exit_code, 2);
+  EXPECT_TRUE(contains(sgd.err,
+                       "parameter-server:async+ordered-momentum: --staleness-rule "
+                       "ordered-momentum requires --optimizer momentum"))
+      << sgd.err;
+  const ProgramResult too_few =
+      run(kSmall + as_words("--strategies parameter-server:async+rennala:17"));
+  EXPECT_EQ(too_few.exit_code, 2);
+  EXPECT_TRUE(contains(too_few.err, "512 samples are fewer than the 544 of one of its updates"))
+      << too_few.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
