@@ -206,13 +206,6 @@ std::string rule_of_all(const std::set<std::string>& rules) {
   return rules.size() == 1 ? *rules.begin() : "mixed";
 }
 
-// Returns the value of --optimizer in a run's flags; "" if they do not have it.
-std::string optimizer_of(const Json& head) {
-  const Json flags = value_at(head, "flags");
-  const auto found = std::find(flags.begin(), flags.end(), Json("--optimizer"));
-  return found == flags.end() || std::next(found) == flags.end() ? "" : words_of(*std::next(found));
-}
-
 // Returns comparison.json without command and machines.
 Json comparison_of_heads(const std::vector<Head>& heads) {
   Json comparison = comparison_of(heads.front().line);
@@ -227,7 +220,6 @@ Json comparison_of_heads(const std::vector<Head>& heads) {
       added.update(head.line.at("variant"));
       added.erase("row");
       added["servers"] = head.line.at("servers");
-      added["optimizer"] = optimizer_of(head.line);
       added["runs"] = Json::array();
       rules.insert(added.at("learning_rate_rule"));
       variants.push_back(added);

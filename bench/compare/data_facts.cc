@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/chance.h"
@@ -23,11 +25,13 @@ std::string layers_of(const Graph& graph) {
     operations.emplace_back(name(node.operation));
     if (!node.shape.empty()) operations.back() += " " + to_string(node.shape);
   }
-  return fmt::format("{}; {} parameters",
-                     operations.size() > kMostListedOperations
-                         ? fmt::format("{} operations", operations.size())
-                         : fmt::format("{}", fmt::join(operations, ", ")),
-                     decimal_text(static_cast<double>(graph.num_parameters()), 0));
+  std::set<std::string_view> initial;
+  for (const Parameter& parameter : graph.parameters) initial.insert(name(parameter.init));
+  return fmt::format(
+      "{}; {} parameters; initial values {}",
+      operations.size() > kMostListedOperations ? fmt::format("{} operations", operations.size())
+                                                : fmt::format("{}", fmt::join(operations, ", ")),
+      decimal_text(static_cast<double>(graph.num_parameters()), 0), fmt::join(initial, ", "));
 }
 
 }  // namespace

@@ -110,7 +110,8 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"learning_rate_factor", run.learning_rate_factor},
                      {"momentum", momentum_of(run.train.strategy.optimizer)},
                      {"batch_size", run.train.strategy.batch_size_per_replica},
-                     {"threads_per_worker", run.train.strategy.lanes}};
+                     {"threads_per_worker", run.train.strategy.lanes},
+                     {"update_flags", update_flags(run.train)}};
   head["variant"]["command"] = command_of(undisturbed(options, run), {.program = "syncopate"});
   if (run.variant.has_rounds()) {
     head["variant"]["rounds"] = {

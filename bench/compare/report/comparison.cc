@@ -81,7 +81,7 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   // Older reports have the number of backup workers instead.
   variant.drops =
       object.value("drops", object.contains("backup_workers") ? "gradients that come last" : "");
-  variant.optimizer = string_field(object, "optimizer");
+  variant.update_flags = string_field(object, "update_flags");
   if (const auto rounds = object.find("rounds"); rounds != object.end()) {
     variant.steps_in_round = rounds->at("steps").get<std::int64_t>();
     variant.outer_step = rounds->at("outer_step").get<std::string>();

@@ -38,8 +38,8 @@ struct ComparedVariant {
   std::optional<double> learning_rate_factor{};  // runs train with learning_rate times this factor
   std::optional<int> threads_per_worker{};
   int servers = 0;
-  std::string drops{};      // the gradients that are dropped, in words; "": none
-  std::string optimizer{};  // the name of the optimizer
+  std::string drops{};         // the gradients that are dropped, in words; "": none
+  std::string update_flags{};  // update_flags() of its runs
   // For local updates: the number of steps in a round, 0 for other variants; the outer step, such
   // as "diloco: learning rate 0.7, Nesterov momentum 0.9"; and whether it is not the plain average.
   std::int64_t steps_in_round = 0;
@@ -141,7 +141,7 @@ struct Comparison {
 //    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
-//                 "threads_per_worker":N, "servers":N, "drops":TEXT, "optimizer":NAME,
+//                 "threads_per_worker":N, "servers":N, "drops":TEXT, "update_flags":FLAGS,
 //                 "rounds":{"steps":N, "outer_step":TEXT, "has_outer_optimizer":B},
 //                 "stable_rate":R, "runs":["FILE", ...]}, ...]}
 // Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are

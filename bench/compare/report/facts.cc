@@ -131,8 +131,7 @@ class FactFinder {
       if (comparison_.variants[row].is_at_border) names.push_back(short_name(rows_[row]));
     }
     if (names.empty()) return;
-    warn("tuning", fmt::format("values beyond those tried may be better for {}; see --explain",
-                               listed(names)));
+    warn("tuning", fmt::format("values beyond those tried may be better for {}", listed(names)));
   }
 
   void warn_of_machine() {
@@ -198,9 +197,9 @@ class FactFinder {
       const Outcome lasting = outcome_of("", with_lasting_target(comparison_));
       const bool is_same = answer_words(lasting).use == answer_words(outcome_).use &&
                            lasting.answer.next == outcome_.answer.next;
-      warn("spikes", fmt::format("{} of {} runs fell below {} again later{}", fallen, reached,
-                                 target_text(comparison_),
-                                 is_same ? "" : "; the answer depends on this: see --explain"));
+      warn("spikes",
+           fmt::format("{} of {} runs fell below {} again later{}", fallen, reached,
+                       target_text(comparison_), is_same ? "" : "; the answer depends on this"));
     }
   }
 

@@ -17,6 +17,7 @@
 #include "bench/compare/report/local_update_facts.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/outcome_words.h"
+#include "bench/compare/report/training_facts.h"
 #include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
@@ -59,7 +60,9 @@ class MethodTeller {
             percent_text(kTimeLevel), percent_text(kAccuracyLevel), censored_text(),
             percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
     tell("seeds",
-         "runs with one seed begin with the same weights and read the samples in the same order" +
+         "runs with one seed begin with the same weights and read the samples in the same order, "
+         "which "
+         "is another one in each epoch" +
              std::string(comparison_.has_virtual_clock
                              ? ", and each worker draws the same step times"
                              : "") +
@@ -86,13 +89,30 @@ class MethodTeller {
             ? fmt::format(" of {} samples",
                           decimal_text(static_cast<double>(comparison_.chance->test_samples), 0))
             : "";
-    tell("accuracy", comparison_.watched_split() == "test"
-                         ? fmt::format("the mean of the evaluations in the last tenth of a run, on "
-                                       "the test set{}; its sampling error is in no deviation",
-                                       samples)
-                         : fmt::format("evaluated once on the test set{}, after training; the "
-                                       "target is judged on the validation set",
-                                       samples));
+    tell("accuracy", (comparison_.watched_split() == "test"
+                          ? fmt::format("the mean of the evaluations in the last tenth of a run, "
+                                        "on the test set{}; its sampling error is in no deviation",
+                                        samples)
+                          : fmt::format("evaluated once on the test set{}, after training; the "
+                                        "target is judged on the validation set",
+                                        samples)) +
+                         largest_accuracy_difference());
+  }
+
+  // Returns the largest difference of two variants' accuracies that the intervals contain.
+  std::string largest_accuracy_difference() const {
+    double largest = 0.0;
+    for (const PairDifference& pair : outcome_.claims.all()) {
+      if (pair.measure != Measure::kAccuracy) continue;
+      const Interval interval = pair.interval();
+      largest = std::max({largest, interval.high, -interval.low});
+    }
+    return largest > 0.0 && largest < 1.0
+               ? fmt::format(
+                     ". By the intervals of all pairs, no two variants differ by more than "
+                     "{} points",
+                     decimal_text(std::ceil(1000.0 * largest) / 10.0, 1))
+               : "";
   }
 
   void tell_times() {
@@ -114,8 +134,9 @@ class MethodTeller {
           ". The previous evaluation was {} to {} s earlier, and the target was reached at an "
           "unknown "
           "time between the two: tests and intervals add w x w / 12 to the variance of the mean "
-          "logarithm, where w is the mean logarithm of the ratio of the two times and counts as "
-          "known; "
+          "logarithm, with infinitely many degrees of freedom, where w is the mean logarithm of "
+          "the "
+          "ratio of the two times; "
           "ratios are those of the later times. {}",
           short_text(least), short_text(most), evaluations_text());
     }
@@ -179,9 +200,7 @@ class MethodTeller {
   }
 
   void tell_conditions() {
-    tell("rates", rates_text());
-    tell("momentum", momentum_text());
-    tell("stable rate", stable_rate_text());
+    std::ranges::move(training_facts(outcome_), std::back_inserter(facts_));
     tell(kTuningFact, tuning_words(comparison_));
     std::ranges::move(local_update_facts(comparison_), std::back_inserter(facts_));
     tell("resources",
@@ -286,27 +305,6 @@ class MethodTeller {
     return texts.empty() ? "" : ". Servers: " + listed(texts);
   }
 
-  // Returns "0.9 (a and b)"; "" if no variant has a momentum.
-  std::string momentum_text() const {
-    std::map<std::pair<double, std::string>, std::vector<std::string>> variants;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      if (variant.momentum > 0.0 || searched_in(comparison_).momentum) {
-        variants[{variant.momentum, variant.optimizer}].push_back(variant.label);
-      }
-    }
-    std::vector<std::string> texts;
-    for (const auto& [momentum, labels] : variants) {
-      const auto& [value, optimizer] = momentum;
-      texts.push_back(fmt::format("{}{} ({})", exact_text(value),
-                                  optimizer.empty() ? "" : " of --optimizer " + optimizer,
-                                  listed(labels)));
-    }
-    return texts.empty() ? ""
-                         : listed(texts) +
-                               ", in the update of the variables, which servers make "
-                               "where there are servers";
-  }
-
   std::string target_fact() const {
     std::string text = fmt::format("{} {} accuracy{}", target_text(comparison_),
                                    comparison_.watched_split(), target_source(comparison_));
@@ -355,58 +353,6 @@ class MethodTeller {
     return text + (has_costs
                        ? "Messages and servers' updates take the times of --costs and of the link"
                        : "Messages take the time of the link, and updates no time");
-  }
-
-  // Returns how claims leave out rows with a large rate; "" if stable rates are unknown.
-  std::string stable_rate_text() const {
-    std::vector<std::string> rates;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      if (!variant.stable_rate) continue;
-      rates.push_back(fmt::format("{} ({})", rate_text(*variant.stable_rate), variant.label));
-    }
-    if (rates.empty()) return "";
-    return fmt::format(
-        "largest rates, in factors of 2, at which the loss of one worker without momentum fell in "
-        "100 updates: {}. Claims leave out a variant if its rate x (1 + staleness) / (1 - "
-        "momentum) "
-        "is larger by more than the square root of 2",
-        listed(rates));
-  }
-
-  // Returns "0.1 (one-device), 0.8 (async; rises over 20 updates)"; "" if rates are unknown.
-  std::string rates_text() const {
-    std::map<std::pair<double, std::string>, std::vector<std::string>> variants;
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
-      const ComparedVariant& variant = comparison_.variants[row];
-      const std::vector<const RunResult*> runs = variant.results();
-      if (!variant.learning_rate || runs.empty()) continue;
-      const double rate = *variant.learning_rate * variant.learning_rate_factor.value_or(1.0);
-      const int warmup = runs.front()->warmup_updates;
-      std::string rise;
-      if (warmup > 0) {
-        rise = fmt::format("; rises over {}, {:.0f} % of the run", count_text(warmup, "update"),
-                           100.0 * warmup / rows_[row].updates->mean);
-        if (const auto& samples = rows_[row].samples_to_target) {
-          rise += fmt::format(" and {:.0f} % of the samples to {}",
-                              std::min(100.0, 100.0 * warmup * *rows_[row].batch() / samples->mean),
-                              target_text(comparison_));
-        }
-      }
-      variants[{rate, rise}].push_back(variant.label);
-    }
-    std::vector<std::string> rates;
-    for (const auto& [rate, labels] : variants) {
-      rates.push_back(
-          fmt::format("{} ({}{})", exact_text(rate.first), listed(labels), rate.second));
-    }
-    const bool warms_up = std::ranges::any_of(
-        variants, [](const auto& entry) { return !entry.first.second.empty(); });
-    if (rates.empty()) return "";
-    return listed(rates) + ". They change during a run only with --lr-schedule" +
-           (warms_up ? " and where they rise. The time while a rate rises counts as training time; "
-                       "only rates that "
-                       "were multiplied for larger updates rise, linearly"
-                     : "");
   }
 
   const Outcome& outcome_;

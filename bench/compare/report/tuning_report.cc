@@ -271,12 +271,11 @@ std::string tuning_words(const Comparison& comparison) {
       "reached {}, and of these the soonest (geometric mean){}; of equal ones, those nearer to the "
       "values without tuning. These times have the resolution of the evaluations, too; the final "
       "accuracy was not searched for. Then the "
-      "seeds of this report trained all samples at the chosen values. All other hyperparameters "
-      "come from the command or are defaults of syncopate train (--help), such as the updates in "
-      "which a rate rises{}. "
-      "Other values of these might favour another variant. Intervals hold for the chosen values "
-      "and do "
-      "not include the uncertainty of the search",
+      "seeds of this report trained all samples at the chosen values. All other hyperparameters, "
+      "and the updates in which a rate rises, come from the command or are defaults of syncopate "
+      "train: \"rates\" and \"optimizer\" state them{}. Other values of these might favour another "
+      "variant. Intervals hold for the chosen values and do not include the uncertainty of the "
+      "search",
       amount_text(runs), first_seed,
       searched.momentum
           ? fmt::format(", momentum ({})", listed({momenta.begin(), momenta.end()}, "or"))

@@ -265,7 +265,9 @@ TEST_F(Reproduction, RecordsWhatTheRunsDependOn) {
   EXPECT_EQ(comparison.at("data_hash").get<std::string>().size(), 16U);
   EXPECT_EQ(comparison.at("network_hash").get<std::string>().size(), 16U);
   EXPECT_TRUE(contains(comparison.at("network_layers").get<std::string>(),
-                       "dense [2], softmax-cross-entropy; 642 parameters"));
+                       "dense [2], softmax-cross-entropy; 642 parameters; initial values "));
+  EXPECT_TRUE(contains(comparison.at("variants").at(0).at("update_flags").get<std::string>(),
+                       "--weight-decay 0"));
   EXPECT_GT(comparison.at("train_samples").get<int>(), 0);
   const json machine = comparison.at("machines").at(0);
   for (const char* key : {"commit", "instruction_set", "onednn"}) {

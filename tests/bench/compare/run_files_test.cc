@@ -1,96 +1,20 @@
-// Tests the folder of a comparison and its runs: what it reuses, refuses, numbers, removes and
-// restores.
+// Tests the folder of a comparison and its runs: what it reuses, refuses, numbers and removes.
 #include "bench/compare/run_files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
-#include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "bench/compare/report/run_result.h"
-#include "bench/compare/run_plan.h"
 #include "deploy/cli/command_line.h"
-#include "models/base/errors.h"
-#include "tests/bench/compare/two_variants.h"
+#include "tests/bench/compare/run_files_case.h"
 #include "tests/support/contains.h"
-#include "tests/support/thrown.h"
 
 namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-CompareOptions a_comparison() {
-  CompareOptions options = two_variants();
-  options.program = "/here/syncopate";
-  options.target_accuracy = 0.95;
-  return options;
-}
-
-std::string content_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// A comparison with its runs in a folder.
-struct Planned {
-  explicit Planned(CompareOptions chosen)
-      : options(std::move(chosen)),
-        runs(plan_runs(options, 1000)),
-        heads(planned_heads(options, runs, std::nullopt)) {}
-
-  void begin(RunFiles& files, const std::string& host = "") const {
-    files.begin(heads, {.command = "the command", .machine = {.host = host, .date = "today"}},
-                options.replace);
-  }
-  // Returns why the folder refuses the comparison; "" if it does not.
-  std::string refusal(const fs::path& dir) const {
-    return message_if_thrown<UsageError>([&] {
-      RunFiles files(dir);
-      begin(files);
-    });
-  }
-
-  CompareOptions options;
-  std::vector<RunSpec> runs;
-  std::vector<RunHead> heads;
-};
-
-// Leaves the files of a run that trained successfully, as train does.
-void train(const RunFiles& files, const RunSpec& run) {
-  std::ofstream(files.lines(run))
-      << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"
-      << R"("train_loss":0.4,"test_accuracy":0.9,"test_loss":0.5,"staleness_mean":0,)"
-      << R"("staleness_max":0,"input_wait_fraction":0,"communication_exposed_fraction":0,)"
-      << R"("weights_hash":"cafe","staleness":[]})"
-      << "\n";
-}
-
-class RunFilesTest : public testing::Test {
- protected:
-  void SetUp() override {
-    dir_ = fs::path(testing::TempDir()) / ("run-files-" + std::to_string(getpid()));
-    fs::remove_all(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  // Trains the first `count` runs of a comparison into a folder.
-  static void train_first(const Planned& planned, std::size_t count, const fs::path& dir,
-                          const std::string& host = "") {
-    RunFiles files(dir);
-    planned.begin(files, host);
-    for (std::size_t i = 0; i < count; ++i) {
-      train(files, planned.runs.at(i));
-      files.finish(planned.runs.at(i), {});
-    }
-  }
-
-  fs::path dir_;
-};
 
 TEST_F(RunFilesTest, KnowWhichRunsAreDoneWhenTheyAreOpenedAgain) {
   const Planned planned(a_comparison());
@@ -360,92 +284,6 @@ TEST_F(RunFilesTest, AreNumberedWithoutAFolderOfTheUser) {
   fs::create_directories(second);
   std::ofstream(second / "thesis.tex") << "of the user";
   EXPECT_EQ(numbered_folder(base, {{"", planned.heads}}), dir_ / "comparison-3");
-}
-
-// Returns comparison.json without what only the command knows.
-nlohmann::json restorable(const fs::path& dir) {
-  auto comparison = nlohmann::json::parse(content_of(dir / "comparison.json"));
-  for (const char* key : {"command", "machines"}) comparison.erase(key);
-  return comparison;
-}
-
-TEST_F(RunFilesTest, SayAllOfTheComparison) {
-  CompareOptions options = a_comparison();
-  options.variants.push_back(parse_variant("central-storage", 4, 2));  // first by name
-  options.target_accuracy = 0.8;
-  const Planned planned(options);
-  train_first(planned, 6, dir_);
-  const auto before = restorable(dir_);
-  fs::remove(dir_ / "comparison.json");
-  std::ostringstream messages;
-  restore_comparison_file(dir_, messages);
-  EXPECT_EQ(restorable(dir_), before);
-  EXPECT_EQ(messages.str(), "comparison.json was missing and was made from the 6 runs in " +
-                                (dir_ / "runs").string() + "\n");
-  EXPECT_EQ(read_comparison(dir_).target_accuracy, 0.8);
-}
-
-TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
-  const Planned planned(a_comparison());
-  RunFiles files(dir_);
-  for (std::size_t i = 0; i < 3; ++i) {
-    planned.begin(files, i == 0 ? "a" : "b");
-    train(files, planned.runs[i]);
-    files.finish(planned.runs[i], {.others_cpu_share = 0.0});
-  }
-  fs::remove(dir_ / "comparison.json");
-  std::ostringstream messages;
-  restore_comparison_file(dir_, messages);
-  const auto machines = read_comparison(dir_).machines;
-  ASSERT_EQ(machines.size(), 2U);
-  EXPECT_EQ(machines[0].host, "a");
-  EXPECT_EQ(machines[1].host, "b");
-  EXPECT_TRUE(contains(messages.str(), "; 1 run of these variants and seeds is missing\n"));
-}
-
-TEST_F(RunFilesTest, AreNotRestoredWithoutWhatARunIsOf) {
-  RunFiles files(dir_);
-  const auto error_of = [&](const std::string& fields) {
-    std::ofstream(dir_ / "runs" / "async-seed1.jsonl")
-        << R"({"event":"run","label":"async","seed":1,"workers":2,"servers":1,"clock":"virtual",)"
-        << R"("variant":{})" << fields << "}";
-    std::ostringstream messages;
-    return message_of<FileError>([&] { restore_comparison_file(dir_, messages); });
-  };
-  EXPECT_TRUE(contains(error_of(""), "the first line has no \"comparison\"; remove the file"));
-  EXPECT_TRUE(contains(error_of(R"(,"comparison":{})"), "the first line has no \"row\""));
-}
-
-TEST_F(RunFilesTest, OfTwoComparisonsAreNotRestoredAsOne) {
-  CompareOptions options = a_comparison();
-  train_first(Planned(options), 1, dir_);
-  options.variants = {parse_variant("one-device", 4, 2)};
-  options.target_accuracy = 0.8;
-  train_first(Planned(options), 1, dir_ / "other");
-  fs::copy(dir_ / "other" / "runs" / "one-device-seed1.jsonl", dir_ / "runs");
-  fs::remove(dir_ / "comparison.json");
-  std::ostringstream messages;
-  EXPECT_TRUE(contains(message_of<FileError>([&] { restore_comparison_file(dir_, messages); }),
-                       "one-device-seed1.jsonl are of different comparisons: in the first, the "
-                       "target accuracy is 0.95, not 0.8"));
-  EXPECT_FALSE(fs::exists(dir_ / "comparison.json"));
-}
-
-TEST_F(RunFilesTest, ThatComparisonJsonLeavesOutAreNamed) {
-  const Planned planned(a_comparison());
-  train_first(planned, 4, dir_);
-  const auto restored = [&] {
-    std::ostringstream messages;
-    restore_comparison_file(dir_, messages);
-    return messages.str();
-  };
-  EXPECT_EQ(restored(), "");
-  const fs::path runs = dir_ / "runs";
-  fs::copy(runs / "mirrored-seed1.jsonl", runs / "async-seed1.jsonl");
-  EXPECT_EQ(restored(), "1 run in " + runs.string() +
-                            " is left out, because comparison.json does not name it, such as "
-                            "async-seed1.jsonl; without comparison.json the report is made of all "
-                            "runs\n");
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "bench/compare/report/outcome_words.h"
+#include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
 
 namespace syncopate::bench {
@@ -124,21 +126,34 @@ TEST(Facts, SayHowManySamplesLieBetweenEvaluations) {
       << fact(comparison, "times");
 }
 
-TEST(Facts, DescribeTheNetworkTheDataAndTheMomentum) {
+TEST(Facts, DescribeTheNetworkTheDataAndTheOptimizer) {
   Comparison comparison = two_variants();
   comparison.model = "net";
   comparison.network_layers = "dense [10]; 7,850 parameters";
   comparison.data = "mine";
   comparison.data_hash = "1234";
   comparison.train_samples = 60000;
-  comparison.variants[0].momentum = comparison.variants[1].momentum = 0.9;
-  comparison.variants[0].optimizer = "momentum";
-  comparison.variants[1].optimizer = "nesterov";
+  comparison.variants[0].update_flags =
+      "--learning-rate 0.1 --momentum 0.9 --weight-decay 0 --clip-norm absent";
+  comparison.variants[1].update_flags = "--learning-rate 0.2 --momentum 0.5 --weight-decay 0";
   EXPECT_TRUE(contains_words(fact(comparison, "network"), "net: dense [10]; 7,850 parameters; "));
   EXPECT_EQ(fact(comparison, "data"), "mine; 60,000 training samples; hash of all samples 1234");
-  EXPECT_TRUE(
-      contains_words(fact(comparison, "momentum"),
-                     "0.9 of --optimizer momentum (a) and 0.9 of --optimizer nesterov (b)"));
+  EXPECT_EQ(fact(comparison, "optimizer"),
+            "--clip-norm absent --weight-decay 0; --momentum 0.5 (b) and --momentum 0.9 (a). Where "
+            "there are servers, "
+            "they make the update of the variables");
+}
+
+TEST(Facts, BoundTheDifferencesOfAccuraciesByTheirIntervals) {
+  const Comparison comparison = two_variants();
+  const Outcome outcome = outcome_of("", comparison);
+  const auto pair = outcome.claims.difference(0, 1, Measure::kAccuracy);
+  ASSERT_TRUE(pair.has_value());
+  const double most = std::max(-pair->interval().low, pair->interval().high);
+  EXPECT_TRUE(contains_words(fact(comparison, "accuracy"),
+                             "By the intervals of all pairs, no two variants differ by more than " +
+                                 decimal_text(std::ceil(1000.0 * most) / 10.0, 1) + " points"))
+      << fact(comparison, "accuracy");
 }
 
 TEST(Facts, DivideTheDifferenceIntoSpeedAndSamples) {
