@@ -15,10 +15,33 @@ namespace {
 constexpr int kOtherTargets = 3;
 constexpr double kTargetStep = 0.01;  // one point
 
-// Returns the answer of the same runs with another rule or target.
-std::string answer_of(const Comparison& comparison) {
-  const AnswerWords words = answer_words(outcome_of("", comparison));
-  return fmt::format("{}: {}", words.use, words.why);
+// Returns the answer of the same runs with another rule or target. If it does not state the ratio
+// of the two rows whose ratio is the answer of `outcome`, adds this ratio.
+std::string answer_of(const Outcome& outcome, const Comparison& other) {
+  const Outcome result = outcome_of("", other);
+  const AnswerWords words = answer_words(result);
+  std::string text = fmt::format("{}: {}", words.use, words.why);
+  const std::size_t best = outcome.answer.reference;
+  const auto& next = outcome.answer.next;
+  if (!next || (result.answer.next == next && result.answer.reference == best)) return text;
+  const auto is_reached = [](const RowOutcome& cell) {
+    return cell.runs > 0 && cell.reached == cell.runs;
+  };
+  const RowOutcome& first = result.cells[best];
+  const RowOutcome& second = result.cells[*next];
+  if (!is_reached(first) || !is_reached(second)) return text;
+  return text + fmt::format("; {} took {} times as long as {}", short_name(outcome.rows[*next]),
+                            ratio_text(second.seconds / first.seconds),
+                            short_name(outcome.rows[best]));
+}
+
+// Returns the samples between the first two evaluations of the row's runs, as text; "" if unknown.
+std::string samples_between(const Outcome& outcome, std::size_t row) {
+  for (const RunResult* const run : outcome.comparison.variants[row].results()) {
+    if (run->curve.size() < 2) continue;
+    return decimal_text(static_cast<double>(run->curve[1].samples - run->curve[0].samples), 0);
+  }
+  return "";
 }
 
 }  // namespace
@@ -33,11 +56,12 @@ std::string parts_of_answer(const Outcome& outcome) {
   }
   return fmt::format(
       "{} trained {} times as many samples per second as {}, and needed {} times as many samples "
-      "to {}. Their times differ by about the first factor divided by the second one, which is no "
-      "more exact than the evaluations are frequent",
+      "to {}. Their times differ by about the first factor divided by the second one. The second "
+      "one counts samples in steps of evaluations, of {} and {} samples",
       short_name(best), ratio_text(best.samples_per_second->mean / next.samples_per_second->mean),
       short_name(next), ratio_text(best.samples_to_target->mean / next.samples_to_target->mean),
-      target_text(outcome.comparison));
+      target_text(outcome.comparison), samples_between(outcome, outcome.answer.reference),
+      samples_between(outcome, *outcome.answer.next));
 }
 
 std::string spikes_words(const Outcome& outcome) {
@@ -58,7 +82,8 @@ std::string spikes_words(const Outcome& outcome) {
   return fmt::format(
       "below the target again later: {}. If all later evaluations had to be at the target, the "
       "answer would be: {}. This answer is judged alone, and not covered by the {} of \"tests\"",
-      listed(counts), answer_of(with_lasting_target(comparison)), percent_text(1.0 - kFamilyLevel));
+      listed(counts), answer_of(outcome, with_lasting_target(comparison)),
+      percent_text(1.0 - kFamilyLevel));
 }
 
 std::string other_targets_words(const Outcome& outcome) {
@@ -70,7 +95,7 @@ std::string other_targets_words(const Outcome& outcome) {
     Comparison other = comparison;
     *other.target_accuracy += points * kTargetStep;
     if (*other.target_accuracy > least) break;
-    answers.push_back(fmt::format("{}: \"{}\"", target_text(other), answer_of(other)));
+    answers.push_back(fmt::format("{}: \"{}\"", target_text(other), answer_of(outcome, other)));
   }
   if (answers.empty()) return "";
   return fmt::format(

@@ -132,18 +132,51 @@ class MethodTeller {
     if (most > 0.0) {
       text += fmt::format(
           ". The previous evaluation was {} to {} s earlier, and the target was reached at an "
-          "unknown "
-          "time between the two: tests and intervals add w x w / 12 to the variance of the mean "
-          "logarithm, with infinitely many degrees of freedom, where w is the mean logarithm of "
-          "the "
-          "ratio of the two times; "
-          "ratios are those of the later times. {}",
-          short_text(least), short_text(most), evaluations_text());
+          "unknown time between the two: tests and intervals add w x w / 12 to the variance of the "
+          "mean logarithm, with infinitely many degrees of freedom, where w is the mean logarithm "
+          "of the ratio of the two times; ratios are those of the later times{}. {}{}",
+          short_text(least), short_text(most), middle_text(), evaluations_text(),
+          sampling_error_text());
     }
     tell("times", text +
                       ". Means of times are geometric, other means are not; ± is the standard "
                       "deviation of the values over "
                       "the seeds");
+  }
+
+  // Returns by how much ratios would differ in the middle between two evaluations; "" if unknown.
+  std::string middle_text() const {
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0.0;
+    for (const VariantSummary& row : rows_) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < row.reached_seconds.size(); ++i) {
+        sum += std::log(row.reached_seconds[i] / (row.reached_seconds[i] - row.reached_gaps[i]));
+      }
+      const double width = sum / static_cast<double>(row.reached_seconds.size());
+      if (!std::isfinite(width)) continue;
+      least = std::min(least, width);
+      most = std::max(most, width);
+    }
+    return most > least ? fmt::format(
+                              ", and half way between the two logarithms they would "
+                              "differ from these by a factor of up to {:.2f}",
+                              std::exp(0.5 * (most - least)))
+                        : "";
+  }
+
+  // Returns the standard error of an accuracy at the target, from the number of samples.
+  std::string sampling_error_text() const {
+    if (!comparison_.chance || !comparison_.target_accuracy) return "";
+    const bool is_test = comparison_.watched_split() == "test";
+    const std::int64_t samples =
+        is_test ? comparison_.chance->test_samples : comparison_.chance->validation_samples;
+    if (samples == 0) return "";
+    const double share = *comparison_.target_accuracy;
+    return fmt::format(
+        ". At the target, the number of samples of an evaluation gives its accuracy a standard "
+        "error of {} points, which may move the evaluation that counts, and is in no interval",
+        decimal_text(100.0 * std::sqrt(share * (1.0 - share) / static_cast<double>(samples)), 2));
   }
 
   // Returns how many samples lie between two evaluations; "" if no run has two.
@@ -306,8 +339,9 @@ class MethodTeller {
   }
 
   std::string target_fact() const {
-    std::string text = fmt::format("{} {} accuracy{}", target_text(comparison_),
-                                   comparison_.watched_split(), target_source(comparison_));
+    std::string text = fmt::format(
+        "{} {} accuracy{}", target_text(comparison_), comparison_.watched_split(),
+        comparison_.derived_target ? target_source(comparison_) : ", given by the command");
     if (const auto& derived = comparison_.derived_target) {
       text += fmt::format(
           ", rounded down to 0.1 points. The median over its runs in this report of "

@@ -156,6 +156,24 @@ std::string tuned_values(const Outcome& outcome) {
   return text;
 }
 
+// Returns the geometric mean of the times to the target, of the tuning runs of a row at its chosen
+// values; "-" if a run missed the target.
+std::string time_at_chosen_values(const Comparison& comparison, const ComparedVariant& row) {
+  double sum = 0.0;
+  int runs = 0;
+  for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult& run) {
+    if (rate_of(variant) != rate_of(row) || variant.momentum != row.momentum ||
+        variant.batch_size != row.batch_size) {
+      return;
+    }
+    const auto seconds = seconds_of(run, tuning_target(comparison));
+    sum += seconds ? std::log(*seconds) : std::numeric_limits<double>::quiet_NaN();
+    ++runs;
+  });
+  const double mean = std::exp(sum / runs);
+  return std::isfinite(mean) ? short_text(mean) : "-";
+}
+
 Table tuning_table(const Comparison& comparison) {
   Table table;
   if (comparison.tuning.empty()) return table;
@@ -165,10 +183,12 @@ Table tuning_table(const Comparison& comparison) {
       {"variant"}, {"rate", "chosen"}, {rate, "without tuning", true}, {rate, "tried", true}};
   if (searched.momentum) table.heads.push_back({"momentum", "chosen"});
   if (searched.batch) table.heads.push_back({"batch", "of a worker"});
-  for (const TableHead& head : std::vector<TableHead>{{"at a border"},
-                                                      {"runs", "of the search"},
-                                                      {"samples", "of the search", true},
-                                                      {time_unit(comparison), "of the search"}}) {
+  for (const TableHead& head :
+       std::vector<TableHead>{{"at a border"},
+                              {"runs", "of the search"},
+                              {"samples", "of the search", true},
+                              {time_unit(comparison), "of the search"},
+                              {"s to " + target_text(comparison), "at the chosen values"}}) {
     table.heads.push_back(head);
   }
   for (const ComparedVariant& variant : comparison.variants) {
@@ -195,7 +215,8 @@ Table tuning_table(const Comparison& comparison) {
     if (searched.batch) cells.push_back(std::to_string(variant.batch_size));
     for (const std::string& cell :
          {std::string(variant.is_at_border ? "yes" : "no"), std::to_string(runs),
-          decimal_text(static_cast<double>(samples), 0), short_text(seconds)}) {
+          decimal_text(static_cast<double>(samples), 0), short_text(seconds),
+          time_at_chosen_values(comparison, variant)}) {
       cells.push_back(cell);
     }
     table.rows.push_back({.name = variant.label, .cells = std::move(cells)});
@@ -274,7 +295,9 @@ std::string tuning_words(const Comparison& comparison) {
       "seeds of this report trained all samples at the chosen values. All other hyperparameters, "
       "and the updates in which a rate rises, come from the command or are defaults of syncopate "
       "train: \"rates\" and \"optimizer\" state them{}. Other values of these might favour another "
-      "variant. Intervals hold for the chosen values and do not include the uncertainty of the "
+      "variant. The runs of the search have other seeds and samples, so their times differ from "
+      "those of the report, and no test uses them. Intervals hold for the chosen values and do not "
+      "include the uncertainty of the "
       "search",
       amount_text(runs), first_seed,
       searched.momentum

@@ -55,6 +55,7 @@ TEST_F(TunedCompare, GivesEachVariantTheSameNumberOfRunsOnSamplesThatItHoldsOut)
   EXPECT_EQ(comparison.at("chance").at("validation_samples"), 0) << "the report trains all samples";
   EXPECT_EQ(comparison.at("learning_rate_rule"), "tuned");
   const std::string page = read_text(dir_ / "report.html");
+  EXPECT_TRUE(contains(page, "at the chosen values"));
   EXPECT_TRUE(contains(page, "12 runs of each variant"));
   std::set<double> rates;
   for (const json& round : rounds_in(dir_)) {

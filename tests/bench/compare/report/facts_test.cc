@@ -144,6 +144,24 @@ TEST(Facts, DescribeTheNetworkTheDataAndTheOptimizer) {
             "they make the update of the variables");
 }
 
+TEST(Facts, StateHowExactTheTimesToTheTargetAre) {
+  Comparison comparison = two_variants();
+  const auto times = [&] { return fact(comparison, "times"); };
+  EXPECT_FALSE(contains_words(times(), "standard error")) << "the samples are unknown";
+  comparison.chance = Chance{.share = 0.1, .classes = 10, .test_samples = 1900};
+  EXPECT_TRUE(contains_words(times(), "a standard error of 0.50 points")) << times();  // 0.95 0.05
+  EXPECT_FALSE(contains_words(times(), "half way")) << "gaps are equal parts of the times";
+  // Row b is at the target after 400 s, and 100 s later.
+  for (ComparedRun& run : comparison.variants[1].runs) {
+    std::vector<CurvePoint>& curve = run.result->curve;
+    curve.back().seconds = 500.0;
+    curve[curve.size() - 2].seconds = 400.0;
+    curve[curve.size() - 2].accuracy = 0.94;
+  }
+  // w is log(1 / 0.98) of a and log(5 / 4) of b.
+  EXPECT_TRUE(contains_words(times(), "by a factor of up to 1.11")) << times();
+}
+
 TEST(Facts, BoundTheDifferencesOfAccuraciesByTheirIntervals) {
   const Comparison comparison = two_variants();
   const Outcome outcome = outcome_of("", comparison);
@@ -179,6 +197,7 @@ TEST(Facts, SayTheAnswersWithHigherTargetsThatAllRowsReach) {
   EXPECT_TRUE(contains_words(text, "96 %: \"No difference found: ")) << text;
   EXPECT_TRUE(contains_words(text, "97 %: \"No difference found: ")) << text;
   EXPECT_FALSE(contains_words(text, "98 %:")) << text;
+  EXPECT_TRUE(contains_words(text, "; a took 0.2 times as long as b\"")) << text;
   EXPECT_FALSE(contains_words(text, "tuned")) << text;
   for (ComparedRun& run : comparison.variants[0].runs) run.result->curve.back().accuracy = 0.955;
   EXPECT_EQ(fact(comparison, "targets"), "") << "row a does not reach 96 %";
