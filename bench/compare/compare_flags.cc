@@ -222,7 +222,8 @@ void CompareFlags::declare_training() {
       "search a good learning rate for each variant before the comparison; also search "
       "`momentum` and `batch-size` if they are named. The search trains each variant equally "
       "often (12 runs; with momentum or batch-size 32, with both 92), with seeds of its own, and "
-      "judges these runs on samples that they do not train. Not for --preset and --clusters",
+      "judges these runs on samples that they do not train. Not for --clusters, nor for a preset "
+      "that does not mention --tune",
       {.value = "[momentum,batch-size]", .default_text = "none", .bare = "learning-rate"});
   flags_.add(
       "--split", &options_.tune.split,
@@ -328,8 +329,10 @@ void CompareFlags::parse_tune(const std::string& text) {
 void CompareFlags::check_tune(const CompareOptions& options) const {
   if (!options.tune.is_on) return;
   if (!options.tune.split.empty()) parse_split(options.tune.split);
-  if (!preset_.empty()) {
-    throw UsageError("--tune: a preset has its own learning rates; leave --preset or --tune out");
+  const auto preset = std::ranges::find(presets(), preset_, &PresetRow::name);
+  if (preset != presets().end() && !preset->is_tunable) {
+    throw UsageError(fmt::format(
+        "--tune: --preset {} has its own learning rates; leave --preset or --tune out", preset_));
   }
   if (!clusters_.empty()) {
     throw UsageError(

@@ -49,8 +49,8 @@ struct TuneOptions {
 };
 
 struct CompareOptions {
-  std::string preset;                 // the name of the preset that set these options; "" for none
-  std::optional<PaperClaim> claim{};  // of the paper whose experiment the preset repeats
+  std::string preset;                // the name of the preset that set these options; "" for none
+  std::vector<PaperClaim> claims{};  // of the papers whose experiments the preset repeats
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
   std::vector<std::string> notes;     // remarks for the user before the first run

@@ -140,10 +140,10 @@ void apply_dc_asgd(CompareOptions& options) {
     options.variants.push_back(
         with("parameter-server:async" + std::string(rule), 8, "async" + suffix, sgd(0.1)));
   }
-  options.claim = {.source = "Zheng et al. 2017, DC-ASGD",
-                   .text = "delay compensation raises the accuracy of asynchronous training",
-                   .better = "async, dc-adaptive",
-                   .worse = "async"};
+  options.claims = {{.source = "Zheng et al. 2017, DC-ASGD",
+                     .text = "delay compensation raises the accuracy of asynchronous training",
+                     .better = "async, dc-adaptive",
+                     .worse = "async"}};
 }
 
 // The same on ResNet-20 and CIFAR-10, also with momentum.
@@ -177,10 +177,10 @@ void apply_large_batch(CompareOptions& options) {
   options.variants.push_back(with("mirrored", 8, "batch 256", sgd(0.8)));
   options.variants.push_back(
       with("mirrored", 8, "batch 256, warm-up", sgd(0.8) + Words{"--warmup-epochs=0.2"}));
-  options.claim = {.source = "Goyal et al. 2017",
-                   .text = "a learning rate in proportion to the batch needs a warm-up",
-                   .better = "batch 256, warm-up",
-                   .worse = "batch 256"};
+  options.claims = {{.source = "Goyal et al. 2017",
+                     .text = "a learning rate in proportion to the batch needs a warm-up",
+                     .better = "batch 256, warm-up",
+                     .worse = "batch 256"}};
 }
 
 // The same on ResNet-20 and CIFAR-10.
@@ -214,6 +214,60 @@ void apply_local_updates(CompareOptions& options) {
   }
 }
 
+// A preset about random stragglers and two answers to them: rules that drop stale gradients, and
+// synchronous updates that wait for some of the workers. The rates are the best ones of a search in
+// factors of 2.
+void apply_stale_rules(CompareOptions& options) {
+  train_mlp(options, "constant:1");
+  options.epochs = 2;
+  options.target_accuracy = 0.95;
+  options.evaluations = 40;
+  options.cluster_words = {"exponential{service-time=exponential:100}",
+                           "heavy-tailed{service-time=lognormal:100:1.5}"};
+  const auto add = [&](const std::string& word, const std::string& label, double rate) {
+    options.variants.push_back(with("parameter-server:" + word, 8, label, sgd(rate)));
+  };
+  add("async", "async", 0.1);
+  add("async+ringmaster:8", "ringmaster, limit 8", 0.1);
+  add("async+rennala:4", "rennala, 4 gradients", 0.4);
+  add("sync+backup:2", "sync, 2 backups", 0.3);
+  add("sync", "sync", 0.4);
+  options.claims = {
+      {.source = "Maranjyan et al. 2025, Ringmaster ASGD",
+       .text = "Ringmaster has the optimal time complexity, which earlier asynchronous methods "
+               "have not",
+       .better = "ringmaster, limit 8",
+       .worse = "async"},
+      {.source = "Begunov and Tyurin 2026, Do We Need Asynchronous SGD?",
+       .text = "synchronous training that waits for m of n workers has the optimal time "
+               "complexity in many practical cases, up to logarithmic factors",
+       .better = "sync, 2 backups",
+       .worse = "ringmaster, limit 8"}};
+}
+
+// A preset about momentum with stale gradients and the rules that shall repair it. All variants
+// have one rate for the batch of a worker, the default of the optimizer; --tune searches each
+// variant's own.
+void apply_async_momentum(CompareOptions& options) {
+  train_mlp(options, "exponential:1");
+  options.epochs = 2;
+  options.target_accuracy = 0.95;
+  const Words flags = momentum_optimizer(0.9, 0.01) + Words{"--learning-rate-scale=linear"};
+  const auto add = [&](const std::string& word, const std::string& label) {
+    options.variants.push_back(with("parameter-server:" + word, 8, label, flags));
+  };
+  add("async", "async");
+  add("async+ordered-momentum", "ordered momentum");
+  add("async+ringmaster:4", "ringmaster, limit 4");
+  add("async+rennala:8", "rennala, 8 gradients");
+  add("sync", "sync");
+  options.claims = {{.source = "Shi et al. 2024, Ordered momentum for asynchronous SGD",
+                     .text = "momentum impedes asynchronous training, unless the gradients are "
+                             "ordered by their iterations",
+                     .better = "ordered momentum",
+                     .worse = "async"}};
+}
+
 constexpr std::array kPresets = {
     PresetRow{"momentum",
               "momentum 0, 0.5 and 0.9, each on one device and with 8 asynchronous workers, which "
@@ -238,6 +292,18 @@ constexpr std::array kPresets = {
         "and 64 steps, each with 8 workers, on links of 10 Gbit/s, 1 Gbit/s and 100 Mbit/s. "
         "Each run is trained once and timed on the three links",
         apply_local_updates},
+    PresetRow{"stale-rules",
+              "8 asynchronous workers without a rule for stale gradients, with ringmaster and with "
+              "rennala, and synchronous ones without and with 2 backup workers, each with "
+              "exponentially distributed and with heavy-tailed (log-normal) step times",
+              apply_stale_rules},
+    PresetRow{
+        "async-momentum",
+        "8 workers with momentum 0.9: asynchronous ones without a rule for stale gradients, "
+        "with ordered momentum, ringmaster and rennala, and synchronous ones; delayed Nesterov "
+        "is missing. All have the default rate for a worker's batch; --tune searches each "
+        "variant's own rate",
+        apply_async_momentum, nullptr, true},
     PresetRow{"dc-asgd",
               "8 asynchronous workers with and without delay compensation (DC-ASGD). With --data "
               "cifar10:DIR: the network of the paper, resnet20, which needs a GPU (not run yet)",

@@ -37,6 +37,7 @@ struct PresetRow {
   void (*apply)(CompareOptions& options);
   // Sets the experiment of a paper on --data cifar10:DIR; null if there is none.
   void (*apply_to_cifar10)(CompareOptions& options) = nullptr;
+  bool is_tunable = false;  // whether --tune may replace its learning rates
 };
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;

@@ -39,8 +39,10 @@ std::string budget_words(const CompareOptions& options) {
 // Returns which gradients are dropped, in words; "" if none are.
 std::string dropped_words(const ps::ConsistencyOptions& consistency) {
   if (consistency.backup_workers > 0) {
-    return fmt::format("the gradients of an update that come last, from {}",
-                       count_text(consistency.backup_workers, "worker"));
+    return consistency.backup_workers == 1
+               ? "the gradient of an update that comes last"
+               : fmt::format("the {} gradients of an update that come last",
+                             consistency.backup_workers);
   }
   switch (consistency.staleness_rule) {
     case ps::StalenessRule::kRingmaster:
@@ -70,11 +72,11 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                                  times->size() * sizeof(double));
     comparison["step_times"] = fmt::format("{:016x}", hash_name(bytes));
   }
-  if (const auto& claim = options.claim) {
-    comparison["claim"] = {{"source", claim->source},
-                           {"text", claim->text},
-                           {"better", claim->better},
-                           {"worse", claim->worse}};
+  for (const PaperClaim& claim : options.claims) {
+    comparison["papers"].push_back({{"source", claim.source},
+                                    {"text", claim.text},
+                                    {"better", claim.better},
+                                    {"worse", claim.worse}});
   }
   if (data) {
     comparison["data_hash"] = data->data_hash;

@@ -120,9 +120,9 @@ void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& 
     train.learning_rate_scale = scale_for(train.strategy.optimizer);
   }
   const bool is_preset = !options.preset.empty();
-  run.learning_rate_rule = is_preset                         ? "preset"
-                           : run.variant.tuned != Tuned::kNo ? "tuned"
-                           : has_own_rate                    ? "given"
+  run.learning_rate_rule = run.variant.tuned != Tuned::kNo    ? "tuned"
+                           : is_preset && !options.tune.is_on ? "preset"
+                           : has_own_rate                     ? "given"
                                           : text_of(train, "--learning-rate-scale");
   run.learning_rate_factor = factor_of(train);
   if (run.learning_rate_factor == 1.0 && train.reference_batch_size == 0) {

@@ -159,7 +159,11 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   comparison.threads_per_worker = object.value("threads_per_worker", 0);
   comparison.learning_rate_rule = string_field(object, "learning_rate_rule");
   if (object.contains("chance")) comparison.chance = read_chance(object.at("chance"));
-  if (object.contains("claim")) comparison.claim = read_claim(object.at("claim"));
+  for (const json& claim : object.value("papers", json::array())) {
+    comparison.claims.push_back(read_claim(claim));
+  }
+  // Older reports have one claim.
+  if (object.contains("claim")) comparison.claims.push_back(read_claim(object.at("claim")));
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));
   }

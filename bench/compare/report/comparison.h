@@ -94,14 +94,14 @@ struct Comparison {
   std::optional<double> target_accuracy;  // a fraction from 0 to 1; nullopt if unknown
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
-  std::vector<Machine> machines{};    // machines of the runs, in order of time; empty if unknown
-  int threads_per_worker = 0;         // 0 if unknown
-  std::optional<Chance> chance{};     // empty if unknown
-  std::string data_hash{};            // of all samples; "" if unknown
-  std::string network_hash{};         // "" if unknown
-  std::string network_layers{};       // its operations and parameters in words; "" if unknown
-  std::int64_t train_samples = 0;     // of the data set; 0 if unknown
-  std::optional<PaperClaim> claim{};  // of the paper whose experiment a preset repeats
+  std::vector<Machine> machines{};   // machines of the runs, in order of time; empty if unknown
+  int threads_per_worker = 0;        // 0 if unknown
+  std::optional<Chance> chance{};    // empty if unknown
+  std::string data_hash{};           // of all samples; "" if unknown
+  std::string network_hash{};        // "" if unknown
+  std::string network_layers{};      // its operations and parameters in words; "" if unknown
+  std::int64_t train_samples = 0;    // of the data set; 0 if unknown
+  std::vector<PaperClaim> claims{};  // of the papers whose experiments a preset repeats
   // How the learning rates of the variants follow from the given rate; "" if unknown.
   //   linear, sqrt     proportional to the samples of an update, or to their square root
   //   inverse-workers  divided by the number of workers
@@ -138,7 +138,7 @@ struct Comparison {
 //    "machines":[{"host":H, "processor":P, "cpus":N, "cores":N, "gpus":[G, ...], "version":V,
 //    "commit":C, "instruction_set":I, "onednn":V, "date":D}, ...], "threads_per_worker":N,
 //    "chance":{"share":S, "classes":K, "test_samples":N, "validation_samples":N},
-//    "claim":{"source":S, "text":T, "better":L, "worse":L}, "learning_rate_rule":RULE,
+//    "papers":[{"source":S, "text":T, "better":L, "worse":L}, ...], "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
 //                 "threads_per_worker":N, "servers":N, "drops":TEXT, "update_flags":FLAGS,

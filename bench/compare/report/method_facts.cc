@@ -33,7 +33,7 @@ class MethodTeller {
 
   std::vector<Fact> tell() {
     tell_method();
-    tell_claim();
+    for (const PaperClaim& claim : comparison_.claims) tell_claim(claim);
     tell_conditions();
     return std::move(facts_);
   }
@@ -201,9 +201,7 @@ class MethodTeller {
   }
 
   // Says whether the direction of a paper's claim was seen.
-  void tell_claim() {
-    if (!comparison_.claim) return;
-    const PaperClaim& claim = *comparison_.claim;
+  void tell_claim(const PaperClaim& claim) {
     const auto row_of = [&](const std::string& label) {
       return static_cast<std::size_t>(
           std::ranges::find(comparison_.variants, label, &ComparedVariant::label) -

@@ -1,7 +1,7 @@
 // Tests `syncopate-bench compare` with rules that drop, collect or order stale gradients.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -47,6 +47,26 @@ TEST_F(CompareStaleRules, ReportWhatTheyDrop) {
   EXPECT_FALSE(contains(facts, "ordered-momentum drops"));
   EXPECT_GT(kept.at("rows").at(0).at("dropped_gradients").get<double>(), 0.3);
   EXPECT_TRUE(kept.at("rows").at(2).at("dropped_gradients").is_null());
+}
+
+// The preset has the default rate for all variants; the search begins with this rate.
+TEST_F(CompareStaleRules, AreTunedInTheirPreset) {
+  const ProgramResult result = successful(run_program(
+      as_words(SYNCOPATE_BENCH,
+               "compare --preset async-momentum --tune --clock virtual --epochs 1 --seeds 1 "
+               "--evaluations 2 --no-progress --data synthetic:1x8x8:4:1024 --report",
+               dir_)));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  EXPECT_EQ(kept.at("variants").size(), 5U);
+  for (const auto& variant : kept.at("variants")) {
+    EXPECT_EQ(variant.at("learning_rate_rule"), "tuned") << variant.at("label");
+    EXPECT_EQ(variant.at("momentum"), 0.9) << variant.at("label");
+    const double steps_from_default = std::log2(variant.at("learning_rate").get<double>() / 0.01);
+    EXPECT_EQ(steps_from_default, std::round(steps_from_default)) << variant.at("label");
+  }
+  EXPECT_EQ(kept.at("variants").at(3).at("learning_rate_factor"), 8.0) << "of 8 gradients";
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "12 runs of each variant"));
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "Shi et al. 2024"));
 }
 
 TEST_F(CompareStaleRules, AreRefusedWhereTheyDoNotFit) {
