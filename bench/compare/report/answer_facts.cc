@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "bench/compare/report/outcome_words.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int kOtherTargets = 3;
 constexpr double kTargetStep = 0.01;  // one point
+constexpr double kTargetDigits = 1e9;
 
 // Returns the answer of the same runs with another rule or target. If it does not state the ratio
 // of the two rows whose ratio is the answer of `outcome`, adds this ratio.
@@ -93,7 +95,10 @@ std::string other_targets_words(const Outcome& outcome) {
   std::vector<std::string> answers;
   for (int points = 1; points <= kOtherTargets; ++points) {
     Comparison other = comparison;
-    *other.target_accuracy += points * kTargetStep;
+    // Rounded, so that an accuracy of 0.95 is at a target of 0.93 + 0.02.
+    other.target_accuracy =
+        std::round(kTargetDigits * (*comparison.target_accuracy + points * kTargetStep)) /
+        kTargetDigits;
     if (*other.target_accuracy > least) break;
     answers.push_back(fmt::format("{}: \"{}\"", target_text(other), answer_of(outcome, other)));
   }

@@ -111,7 +111,7 @@ class MethodTeller {
                ? fmt::format(
                      ". By the intervals of all pairs, no two variants differ by more than "
                      "{} points",
-                     decimal_text(std::ceil(1000.0 * largest) / 10.0, 1))
+                     decimal_text(std::ceil(10000.0 * largest) / 100.0, 2))
                : "";
   }
 

@@ -170,7 +170,7 @@ TEST(Facts, BoundTheDifferencesOfAccuraciesByTheirIntervals) {
   const double most = std::max(-pair->interval().low, pair->interval().high);
   EXPECT_TRUE(contains_words(fact(comparison, "accuracy"),
                              "By the intervals of all pairs, no two variants differ by more than " +
-                                 decimal_text(std::ceil(1000.0 * most) / 10.0, 1) + " points"))
+                                 decimal_text(std::ceil(10000.0 * most) / 100.0, 2) + " points"))
       << fact(comparison, "accuracy");
 }
 
@@ -187,6 +187,20 @@ TEST(Facts, DivideTheDifferenceIntoSpeedAndSamples) {
       << fact(comparison, "parts");
   comparison.variants.pop_back();
   EXPECT_EQ(fact(comparison, "parts"), "") << "there is no other row";
+}
+
+TEST(Facts, CountAnAccuracyThatEqualsAnotherTarget) {
+  Comparison comparison = two_variants();
+  comparison.target_accuracy = 0.93;
+  for (ComparedVariant& variant : comparison.variants) {
+    for (ComparedRun& run : variant.runs) {
+      for (CurvePoint& point : run.result->curve) {
+        if (point.accuracy >= 0.93) point.accuracy = 0.95;
+      }
+    }
+  }
+  EXPECT_TRUE(contains_words(fact(comparison, "targets"), "95 %: \"Use b: "))
+      << fact(comparison, "targets") << "; 0.93 + 0.02 > 0.95";
 }
 
 // Row b is the soonest at 95 %, and takes long to the next evaluation.
