@@ -54,6 +54,14 @@ std::string dropped_words(const ps::ConsistencyOptions& consistency) {
   }
 }
 
+// Returns the outer step in words, and what comes before the first round.
+std::string rounds_words(const LocalUpdateOptions& local) {
+  const std::string outer = describe_outer_step(local);
+  if (!local.local_from) return outer;
+  return fmt::format("{}; before the first round, sums of gradients until epoch {:g}", outer,
+                     *local.local_from);
+}
+
 Json head_of(const CompareOptions& options, const RunSpec& run,
              const std::optional<DataFacts>& data) {
   const Json target = options.target_accuracy ? Json(*options.target_accuracy) : Json(nullptr);
@@ -118,7 +126,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
   if (run.variant.has_rounds()) {
     head["variant"]["rounds"] = {
         {"steps", run.variant.sync_every},
-        {"outer_step", describe_outer_step(run.train.strategy.local)},
+        {"outer_step", rounds_words(run.train.strategy.local)},
         {"has_outer_optimizer", has_outer_optimizer(options, run.variant)}};
   }
   if (const std::string dropped = dropped_words(run.variant.consistency); !dropped.empty()) {

@@ -129,7 +129,8 @@ class WordParser {
     variant_.servers = 0;
     std::vector<std::string> known;
     for (const OuterRuleRow& row : outer_rules()) {
-      if (!row.begins_with_sums) known.emplace_back(row.name);
+      // plan predicts no change from one kind of steps to another.
+      if (command_ == SharedBy::kCompare || !row.begins_with_sums) known.emplace_back(row.name);
     }
     variant_.outer = words.size() > 1 ? words[1] : known.front();
     if (std::ranges::find(known, variant_.outer) == known.end()) {

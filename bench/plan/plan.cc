@@ -108,7 +108,7 @@ void require_cut_variant(const PlanOptions& options, const std::vector<Variant>&
 
 // Throws UsageError for a flag that the predicted times of a row would ignore.
 void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
-  for (const char* const flag : {"--compress", "--partition", "--inner-state"}) {
+  for (const char* const flag : {"--compress", "--partition", "--inner-state", "--local-from"}) {
     if (!flags.has(flag)) continue;
     throw UsageError(fmt::format(
         "{} {}: plan predicts messages without it; leave it out, or run syncopate-bench compare",

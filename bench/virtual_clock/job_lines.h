@@ -81,6 +81,7 @@ struct VirtualOutcome {
   std::string weights_hash;
   std::vector<WorkerAccount> accounts;       // one account per worker
   std::vector<WorkerStaleness> staleness{};  // by worker; empty for a synchronous job
+  std::int64_t summed_steps = 0;             // steps before the first round of local updates
 };
 
 // Throws DivergenceError, naming step and learning rate, if one of the tensors of a job is not

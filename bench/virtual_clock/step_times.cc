@@ -50,7 +50,7 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
     if (!options_.pipeline) compute(next_, step);
     const VirtualTime end = options_.pipeline                ? pass_stages(next_, step)
                             : options_.buckets.has_servers() ? exchange(next_, gradient_bytes)
-                                                             : all_reduce(next_);
+                                                             : all_reduce(next_, step);
     if (kills_.empty() || virtual_time(kills_.back().at_seconds) >= end) {
       std::swap(now_, next_);
       return end;
@@ -67,9 +67,9 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
     restart_after(kill, next_);
     // After the restart the job repeats the steps since its last checkpoint. They give the same
     // values again, so only their time is simulated.
-    const std::int64_t length = options_.steps_per_exchange;
-    for (std::int64_t lost = saved_before(step) + length; lost < step; lost += length) {
-      simulate(lost, gradient_bytes);
+    for (std::int64_t saved = saved_before(step); end_of_round(saved + 1) < step;) {
+      saved = end_of_round(saved + 1);
+      simulate(saved, gradient_bytes);
     }
   }
 }
@@ -78,9 +78,8 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
 std::int64_t StepTimes::saved_before(std::int64_t step) const {
   const std::int64_t every = options_.checkpoint_every;
   if (every == 0) return 0;
-  const std::int64_t length = options_.steps_per_exchange;
   const std::int64_t due = (step - steps_of_round(step)) / every * every;
-  return (due + length - 1) / length * length;
+  return due == 0 ? 0 : end_of_round(due);
 }
 
 void StepTimes::compute(State& state, std::int64_t step) const {
@@ -92,7 +91,7 @@ void StepTimes::compute(State& state, std::int64_t step) const {
       worker.compute += state.delays.take(static_cast<int>(w), s, worker.ready + worker.compute);
     }
     const StepStart start =
-        start_of_step(options_.buckets, worker.trips, worker.ready, worker.compute);
+        start_of_step(buckets_of(step), worker.trips, worker.ready, worker.compute);
     add_wait(worker.account, worker.trips[static_cast<std::size_t>(start.last)], worker.ready,
              start.at);
     worker.started = start.at;
@@ -101,8 +100,8 @@ void StepTimes::compute(State& state, std::int64_t step) const {
   }
 }
 
-VirtualTime StepTimes::all_reduce(State& state) const {
-  const TimedBuckets& buckets = options_.buckets;
+VirtualTime StepTimes::all_reduce(State& state, std::int64_t step) const {
+  const TimedBuckets& buckets = buckets_of(step);
   VirtualTime end{0};
   std::int64_t bytes = 0;
   for (BucketId b = 0; b < buckets.count(); ++b) {

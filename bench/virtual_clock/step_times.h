@@ -34,7 +34,10 @@ struct StepTimesOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
   TimedBuckets buckets;
-  std::int64_t steps_per_exchange = 1;     // steps in a round; above 1 only for an all-reduce
+  std::int64_t steps_per_exchange = 1;  // steps in a round; above 1 only for an all-reduce
+  // The first steps, which are rounds of one step, and their buckets, as many as `buckets`.
+  std::int64_t summed_steps = 0;
+  TimedBuckets summed_buckets{};
   std::int64_t checkpoint_every = 0;       // steps between checkpoints; 0: none
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
 };
@@ -78,12 +81,21 @@ class StepTimes {
 
   // Returns the number of steps in the round that ends with this step.
   std::int64_t steps_of_round(std::int64_t step) const {
-    return (step - 1) % options_.steps_per_exchange + 1;
+    const std::int64_t first = options_.summed_steps;
+    return step <= first ? 1 : (step - first - 1) % options_.steps_per_exchange + 1;
+  }
+  // Returns the last step of the whole round that contains this step.
+  std::int64_t end_of_round(std::int64_t step) const {
+    if (step <= options_.summed_steps) return step;
+    return step - steps_of_round(step) + options_.steps_per_exchange;
+  }
+  const TimedBuckets& buckets_of(std::int64_t step) const {
+    return step <= options_.summed_steps ? options_.summed_buckets : options_.buckets;
   }
   // Returns the last step that a checkpoint has when the round that ends with `step` begins.
   std::int64_t saved_before(std::int64_t step) const;
   void compute(State& state, std::int64_t step) const;
-  VirtualTime all_reduce(State& state) const;
+  VirtualTime all_reduce(State& state, std::int64_t step) const;
   VirtualTime pass_stages(State& state, std::int64_t step) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
   std::vector<Push> pushes_of(const State& state) const;

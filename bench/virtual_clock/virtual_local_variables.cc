@@ -28,10 +28,11 @@ void sum_to_all(std::span<const Tensor> blocks) {
 // The device has the values of the worker that computes; outside a round it has the outer values.
 class LocalRounds final : public VirtualVariables {
  public:
-  LocalRounds(const VirtualPlan& plan, VirtualWorkers& workers)
+  LocalRounds(const Graph& graph, const VirtualPlan& plan, VirtualWorkers& workers)
       : workers_(workers),
         device_(workers.device()),
-        inner_state_(plan.strategy.local.inner_state),
+        options_(plan.strategy.local),
+        inner_state_(options_.inner_state),
         outer_options_(outer_options(plan.strategy.local)),
         outer_(make_outer_rule(outer_options_), device_.values().num_elements()),
         needs_displacements_(needs_displacements(outer_options_, workers.count())),
@@ -41,12 +42,15 @@ class LocalRounds final : public VirtualVariables {
       inner_.emplace_back(plan.strategy.optimizer, elements);
       if (needs_displacements_) values_.push_back(make_host_tensor({elements}, DType::kF32));
     }
+    if (options_.local_from) sums_ = make_summed_variables(graph, plan, workers);
     if (!needs_displacements_) return;
     start_ = make_host_tensor({elements}, DType::kF32);
     start_round();
   }
 
   double train(const Batch& batch, const UpdateStep& step) override {
+    if (sums_gradients(options_, step.epochs)) return sums_->train(batch, step);
+    end_sums();
     now_ = step;
     UpdateStep inner = step;
     // Slots that start again at zero need a count that starts again, as in LocalVariables::pull().
@@ -69,6 +73,7 @@ class LocalRounds final : public VirtualVariables {
   }
 
   StepReport end_round() override {
+    if (sums_ != nullptr) return sums_->end_round();
     const std::vector<RoundReport> all =
         std::exchange(reports_, decltype(reports_)(reports_.size()));
     ++rounds_;
@@ -89,12 +94,27 @@ class LocalRounds final : public VirtualVariables {
   }
 
   std::vector<Tensor> tensors() const override {
+    if (sums_ != nullptr) return sums_->tensors();
     std::vector<Tensor> tensors{device_.values()};
     for (const Tensor& slot : outer_.tensors()) tensors.push_back(slot);
     return tensors;
   }
 
  private:
+  // Begins the first round after the sums of gradients. Each worker continues with the slots of the
+  // sums, unless slots start again at zero.
+  void end_sums() {
+    if (sums_ == nullptr) return;
+    const std::vector<Tensor> slots = sums_->tensors();  // after the values
+    for (const OptimizerSlots& own : inner_) {
+      for (std::size_t s = 0; inner_state_ != InnerState::kReset && s < own.tensors().size(); ++s) {
+        std::ranges::copy(slots[s + 1].f32(), own.tensors()[s].f32().begin());
+      }
+    }
+    sums_.reset();
+    if (needs_displacements_) start_round();
+  }
+
   void start_round() {
     const std::span<const float> values = device_.values().f32();
     std::ranges::copy(values, start_.f32().begin());
@@ -131,6 +151,7 @@ class LocalRounds final : public VirtualVariables {
 
   VirtualWorkers& workers_;
   VirtualDevice& device_;
+  const LocalUpdateOptions options_;
   const InnerState inner_state_;
   const OuterRuleOptions outer_options_;
   const OptimizerSlots outer_;
@@ -140,7 +161,8 @@ class LocalRounds final : public VirtualVariables {
   std::vector<OptimizerSlots> inner_;
   std::vector<Tensor> values_;
   std::vector<RoundReport> reports_;
-  Tensor start_;  // the outer values
+  std::unique_ptr<VirtualVariables> sums_;  // before the first round; null in rounds
+  Tensor start_;                            // the outer values
   UpdateStep now_;
   std::int64_t rounds_ = 0;
   float last_rate_ = 0.0F;  // the inner learning rate of the last step of the last round
@@ -148,9 +170,9 @@ class LocalRounds final : public VirtualVariables {
 
 }  // namespace
 
-std::unique_ptr<VirtualVariables> make_local_variables(const VirtualPlan& plan,
+std::unique_ptr<VirtualVariables> make_local_variables(const Graph& graph, const VirtualPlan& plan,
                                                        VirtualWorkers& workers) {
-  return std::make_unique<LocalRounds>(plan, workers);
+  return std::make_unique<LocalRounds>(graph, plan, workers);
 }
 
 }  // namespace syncopate::bench

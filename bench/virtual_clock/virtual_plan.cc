@@ -27,14 +27,6 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   }
 }
 
-void require_rounds_from_the_start(const StrategyOptions& strategy) {
-  check_local_updates(strategy);
-  if (!strategy.local.local_from) return;
-  throw UsageError(fmt::format(
-      "--outer {}: the virtual clock has rounds from the first step on; choose another outer step",
-      strategy.local.outer));
-}
-
 // The exchange of a round begins when the last step has computed. With --inner-state average,
 // workers also sum the slots of their optimizers.
 void prepare_for_rounds(const StrategyOptions& strategy, TimedBuckets& buckets) {
@@ -86,7 +78,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
   const bool synchronous = is_synchronous(options.strategy.consistency);
   const StrategyRow& row = strategy_of(options);
-  if (row.has_rounds) require_rounds_from_the_start(options.strategy);
+  if (row.has_rounds) check_local_updates(options.strategy);
   const int replicas = synchronous && !row.has_stages() ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
@@ -114,6 +106,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
     if (strategy.clip_norm > 0.0) plan.buckets.profile.complete_at_end();
   } else {
     plan.buckets = reduced_buckets(run.graph, strategy.bucket_bytes, strategy.micro_batches);
+    if (strategy.local.local_from) plan.summed_buckets = plan.buckets;
     if (row.has_rounds) prepare_for_rounds(strategy, plan.buckets);
   }
   if (row.has_stages()) {

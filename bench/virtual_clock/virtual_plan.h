@@ -50,6 +50,8 @@ struct VirtualPlan {
   // The buckets that are sent. They have servers if values come from servers or from a shard in
   // host memory.
   TimedBuckets buckets;
+  // The buckets of the steps that sum gradients before the first round; empty without such steps.
+  TimedBuckets summed_buckets{};
 
   // Returns the number of simulated tasks: workers, or the stages of a pipeline.
   int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }

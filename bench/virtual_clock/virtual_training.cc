@@ -26,7 +26,8 @@ namespace {
 
 Summary::Rounds rounds_of(const VirtualPlan& plan, const VirtualOutcome& outcome) {
   const std::int64_t length = plan.steps_per_exchange();
-  return {.number = (outcome.sums.step + length - 1) / length,
+  const std::int64_t steps = outcome.sums.step - outcome.summed_steps;
+  return {.number = (steps + length - 1) / length,
           .exchange_seconds = seconds_of(sum_of(outcome.accounts).communication) / plan.workers};
 }
 
@@ -78,13 +79,13 @@ class VirtualSynchronousJob {
       : plan_(plan),
         device_(device),
         workers_(plan, device),
-        variables_(plan.has_rounds() ? make_local_variables(plan, workers_)
+        variables_(plan.has_rounds() ? make_local_variables(run.graph, plan, workers_)
                                      : make_summed_variables(run.graph, plan, workers_)),
         reader_(*run.data.train, plan.input, {}),
         slot_(reader_.make_slot()),
-        total_steps_(plan.loop.total_steps
-                         ? *plan.loop.total_steps
-                         : reader_.plan().batches_before(plan.loop.total_epochs)) {
+        total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
+                                           : reader_.plan().batches_before(plan.loop.total_epochs)),
+        summed_steps_(count_summed_steps()) {
     require_whole_round(run.options, plan.dataset_size, plan.batch());
     add_timeline(run.faults, metrics, progress);
     for (const OtherTimes& other : others) add_timeline(other.faults, other.metrics, {});
@@ -119,7 +120,8 @@ class VirtualSynchronousJob {
                           .test = tested,
                           .validation = test != nullptr ? std::optional(watched) : std::nullopt,
                           .weights_hash = hash,
-                          .accounts = std::move(accounts)});
+                          .accounts = std::move(accounts),
+                          .summed_steps = std::min(summed_steps_, steps_)});
     }
     return outcomes;
   }
@@ -137,6 +139,8 @@ class VirtualSynchronousJob {
                                               .workers = plan_.tasks(),
                                               .buckets = plan_.buckets,
                                               .steps_per_exchange = plan_.steps_per_exchange(),
+                                              .summed_steps = summed_steps_,
+                                              .summed_buckets = plan_.summed_buckets,
                                               .checkpoint_every = steps_between_checkpoints(plan_),
                                               .pipeline = plan_.pipeline},
                                              faults, plan_.strategy.seed),
@@ -150,7 +154,18 @@ class VirtualSynchronousJob {
   ps::DataPosition position_after(std::int64_t steps) const {
     return reader_.plan().batch(steps).position;
   }
-  double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
+  double epochs_after(std::int64_t steps) const {
+    return epochs_at(position_after(steps), plan_.dataset_size, plan_.batch());
+  }
+  double epochs() const { return epochs_after(steps_); }
+  // Returns the number of steps before the first round, which sum gradients.
+  std::int64_t count_summed_steps() const {
+    std::int64_t steps = 0;
+    while (steps < total_steps_ && sums_gradients(plan_.strategy.local, epochs_after(steps))) {
+      ++steps;
+    }
+    return steps;
+  }
   // Returns whether an evaluation became due after step `before`.
   bool evaluation_due(std::int64_t before) const {
     if (plan_.loop.eval_every_steps > 0) {
@@ -160,7 +175,8 @@ class VirtualSynchronousJob {
   }
 
   void train_round() {
-    const std::int64_t end = std::min(steps_ + plan_.steps_per_exchange(), total_steps_);
+    const std::int64_t length = steps_ < summed_steps_ ? 1 : plan_.steps_per_exchange();
+    const std::int64_t end = std::min(steps_ + length, total_steps_);
     bool begins_epoch = false;
     while (steps_ < end) begins_epoch = train_step() || begins_epoch;
     const StepReport report = variables_->end_round();
@@ -176,11 +192,13 @@ class VirtualSynchronousJob {
   // Returns whether the step is the first one of its epoch.
   bool train_step() {
     const bool begins_epoch = position().offset == 0;
-    learning_rate_ = plan_.schedule.learning_rate(epochs());
+    const double epochs = this->epochs();
+    learning_rate_ = plan_.schedule.learning_rate(epochs);
     reader_.fill(steps_, slot_);
     ++steps_;
     require_finite_loss(variables_->train(
-        slot_.batch, {.learning_rate = static_cast<float>(learning_rate_), .step = steps_}));
+        slot_.batch,
+        {.learning_rate = static_cast<float>(learning_rate_), .step = steps_, .epochs = epochs}));
     return begins_epoch;
   }
 
@@ -209,6 +227,7 @@ class VirtualSynchronousJob {
   const BatchReader reader_;
   BatchSlot slot_;
   const std::int64_t total_steps_;
+  const std::int64_t summed_steps_;
   std::vector<Timeline> timelines_;  // the run's own cluster first
   std::int64_t steps_ = 0;           // steps that workers have trained
   double learning_rate_ = 0.0;

@@ -32,10 +32,10 @@ class VirtualVariables {
 // `workers` must outlive the object, here and below.
 std::unique_ptr<VirtualVariables> make_summed_variables(const Graph& graph, const VirtualPlan& plan,
                                                         VirtualWorkers& workers);
-// Returns variables of workers that train in rounds: each worker updates its own values. Made of
-// the functions of --strategy local-sgd, so that its weights are bit-equal to the weights of a real
-// job.
-std::unique_ptr<VirtualVariables> make_local_variables(const VirtualPlan& plan,
+// Returns variables of workers that train in rounds: each worker updates its own values. Before the
+// first round, the workers may sum their gradients in every step. Made of the functions of
+// --strategy local-sgd, so that its weights are bit-equal to the weights of a real job.
+std::unique_ptr<VirtualVariables> make_local_variables(const Graph& graph, const VirtualPlan& plan,
                                                        VirtualWorkers& workers);
 
 }  // namespace syncopate::bench

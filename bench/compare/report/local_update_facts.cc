@@ -46,7 +46,7 @@ std::vector<Fact> local_update_facts(const Comparison& comparison) {
   std::vector<Fact> facts = {
       {"rounds",
        fmt::format("each worker trains the steps of a round with values of its own, at the rate of "
-                   "one worker's batch. Then the workers exchange displacements, and an outer step "
+                   "one worker's batch, or of the sums before the first round. Then the workers exchange displacements, and an outer step "
                    "changes the model. Evaluations wait for the end of a round. {}. The number of "
                    "steps and the outer step were given, not tuned{}",
                    fmt::join(variants, "; "),

@@ -72,6 +72,8 @@ const std::map<std::string, Case> kCases = {
       kTrainsOtherwise,
       "local-sgd:average:4",
       {"--outer-momentum", "0.5", "--lr-schedule", "cosine"}}},
+    {"--local-from",
+     {"0.25", kTrainsOtherwise, "local-sgd:post-local:4", {"--local-from", "0.5"}}},
     {"--inner-state",
      {"reset", kTrainsOtherwise, "local-sgd:average:4", {"--optimizer", "momentum"}}},
     {"--compress", {"bf16", kTrainsOtherwise, "parameter-server:async"}},

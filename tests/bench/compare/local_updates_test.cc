@@ -26,6 +26,22 @@ TEST_F(CompareLocalUpdates, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtua
   }
 }
 
+// The rate of the sums of 2 workers is kept in the rounds.
+TEST_F(CompareLocalUpdates, MayBeginWithSumsOfGradients) {
+  const Words variants = kSmall + as_words("--batch-size-per-replica 8 --strategies",
+                                           "local-sgd:post-local:5{local-from=0.5}", "--clock");
+  const Words flags = as_words("-- --optimizer sgd");
+  successful(run(variants + Words{"real"} + flags));
+  const fs::path virtual_dir = scratch_ / "virtual";
+  successful(run_compare(virtual_dir, variants + Words{"virtual"} + flags));
+  const std::string name = "local-sgd_post-local_5_local-from_0.5_-seed1";
+  EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name));
+  const auto kept = nlohmann::json::parse(read_text(virtual_dir / "comparison.json"));
+  EXPECT_EQ(kept.at("variants").size(), 1U) << "no control without an outer optimizer";
+  EXPECT_EQ(kept.at("variants").at(0).at("learning_rate_factor"), 2.0);
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "sums of gradients until epoch 0.5"));
+}
+
 TEST_F(CompareLocalUpdates, HaveAControlOfTheirOuterOptimizerAndNameTheirRounds) {
   successful(
       run(kSmall + as_words("--clock virtual --link-rate 1gbit --strategies "

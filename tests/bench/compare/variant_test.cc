@@ -64,6 +64,13 @@ TEST(Variant, OfLocalUpdatesHasAnOuterStepAndTheStepsOfARound) {
   EXPECT_TRUE(variant.has_tasks());
 }
 
+TEST(Variant, OfPlanHasRoundsFromTheBeginning) {
+  EXPECT_EQ(parse_variant("local-sgd:post-local:8{local-from=1}", 4, 2).outer, "post-local");
+  EXPECT_TRUE(contains(message_of<UsageError>(
+                           [] { parse_variant("local-sgd:post-local:8", 4, 2, SharedBy::kPlan); }),
+                       "expected average, slowmo or diloco, found \"post-local\""));
+}
+
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
       {"", "no such strategy"},
@@ -76,8 +83,7 @@ TEST(Variant, IsRefusedWithAReason) {
       {"local-sgd",
        "expected the number of steps between two exchanges, such as local-sgd:average:8"},
       {"local-sgd:diloco", "such as local-sgd:diloco:8; a larger number sends less"},
-      {"local-sgd:64", "expected average, slowmo or diloco, found \"64\""},
-      {"local-sgd:post-local:8", "expected average, slowmo or diloco"},
+      {"local-sgd:64", "expected average, post-local, slowmo or diloco, found \"64\""},
       {"local-sgd:average:0", "expected a number from 1 to 999999, found \"0\""},
       {"local-sgd:average:8:2", "expected the number of steps"},
       {"local-sgd:average:8{sync-every=4}", "--sync-every: compare sets it for each run"},

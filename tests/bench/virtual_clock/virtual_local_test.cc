@@ -43,6 +43,59 @@ TEST(VirtualLocalJob, EqualsLocalSgdBitForBit) {
   }
 }
 
+// 8 steps: 3 or 4 sum gradients, the others are rounds of 2; the last round has 1 step or 2.
+TEST(VirtualLocalJob, BeginsWithSumsOfGradientsAsLocalSgdDoes) {
+  for (const InnerState state : {InnerState::kKeep, InnerState::kReset}) {
+    for (const int workers : {1, 3}) {
+      for (const double local_from : {0.375, 0.5}) {
+        VirtualCase run = local_case(64L * workers, 2, "post-local");
+        run.options.strategy.optimizer.name = "adam";
+        run.options.schedule.learning_rate = 0.01;
+        run.options.strategy.local.inner_state = state;
+        run.options.strategy.local.local_from = local_from;
+        SCOPED_TRACE(local_from);
+        expect_the_bits_of(run, kLocalSgd, workers);
+      }
+    }
+  }
+}
+
+// 3 steps that sum 20 bytes while they compute, then a round of 2 steps and one of 1.
+TEST(StepTimes, OfSumsBeforeRoundsAreThoseOfAnAllReduce) {
+  const FaultInjection faults = {
+      .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 10.0},
+      .link = kSlowLink};
+  const TimedBuckets buckets = {.bytes = {20}};
+  StepTimes sums({.workers = 2, .buckets = buckets}, faults, 1);
+  StepTimes times({.workers = 2,
+                   .buckets = buckets,
+                   .steps_per_exchange = 2,
+                   .summed_steps = 3,
+                   .summed_buckets = buckets},
+                  faults, 1);
+  VirtualTime end{0};
+  for (int step = 1; step <= 3; ++step) {
+    end = sums.step(step, {});
+    EXPECT_EQ(times.step(step, {}), end) << step;
+  }
+  EXPECT_EQ(times.step(5, {}), end + milliseconds(2 * 10 + 22));
+  EXPECT_EQ(times.step(6, {}), end + milliseconds(3 * 10 + 2 * 22));
+  EXPECT_EQ(times.accounts()[0].steps, 6);
+}
+
+// 2 steps of sums, then rounds of 3, and a checkpoint after step 5 or after step 2.
+TEST(VirtualLocalJob, RepeatsSumsAndRoundsSinceTheLastCheckpoint) {
+  VirtualCase run = local_case(64, 3, "post-local");
+  run.options.strategy.local.local_from = 0.25;
+  run.options.loop.eval_every_steps = 4;
+  run.faults.kills = {{.worker = 0, .at_seconds = 0.065, .restart_seconds = 0.1}};
+  EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.165 + 0.03);
+  EXPECT_EQ(run.lines.summaries.at(0).rounds->number, 2);
+  run.options.loop.eval_every_steps = 2;
+  run.faults.kills.front().at_seconds = 0.045;
+  EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.145 + 0.06);
+}
+
 TEST(VirtualLocalJob, TreatsTheStateOfInnerOptimizersAsLocalSgdDoes) {
   for (const InnerState state : {InnerState::kReset, InnerState::kAverage}) {
     VirtualCase run = local_case(96, 2);

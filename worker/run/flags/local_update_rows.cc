@@ -118,8 +118,7 @@ std::vector<TrainFlag> local_update_flags() {
                  .least = 0.0,
                  .example = "1.5"},
        .needs = {kRounds, kSums},
-       .decides_updates = true,
-       .in_comparison = kNotYet},
+       .decides_updates = true},
       {.name = "--inner-state",
        .help = "optimizer state of the workers at the end of a round (keep: each worker keeps its "
                "own; reset: it starts again at zero; average: all workers get the mean, which "
