@@ -64,9 +64,12 @@ class AsynchronousJob {
 
   // Returns the next batch for this replica. Waits while all batches are handed out and not all are
   // trained, because the batches of a worker that is lost are handed out again. Returns nullopt
-  // when no batch is left to train or the job is stopping. Throws PeerError.
+  // when no batch is left to train or the job is stopping. If workers train in rounds, returns an
+  // empty range once before it waits for batches of other workers: this worker then ends its round,
+  // since the others may wait for it. Throws PeerError.
   virtual std::optional<ps::SampleRange> next_lease() = 0;
-  // Sets the batch that the next step trains. Must be called before each step.
+  // Sets the batch that the next step trains. Must be called before each step. The next push
+  // contains all batches since the push before it.
   virtual void begin_step(const ps::SampleRange& batch) = 0;
 
   // Returns the last job status that this process has received. Does not wait.
@@ -74,8 +77,8 @@ class AsynchronousJob {
   // Returns whether this replica is the live worker with the lowest index, which shows progress and
   // writes metrics.
   virtual bool is_reporter() const = 0;
-  // Returns the next assignment if one has arrived. Does not wait. Called between steps. Throws
-  // PeerError if the job has failed.
+  // Returns the next assignment if one has arrived. Does not wait. Called between steps, and not
+  // within a round. Throws PeerError if the job has failed.
   virtual std::optional<Assignment> next_assignment() = 0;
   // Waits for the next assignment and returns it; nullopt when the job is over. Called after the
   // last batch. Throws PeerError.

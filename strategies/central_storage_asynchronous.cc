@@ -28,7 +28,7 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
       : job_(job), replica_(replica), index_(replica.index) {}
 
   void begin_step(ps::StepInfo step) override {
-    step.batch = batch_;
+    step.batches = std::exchange(batches_, {});
     job_.begin_step(index_, step);
   }
   void push(BucketId bucket) override {
@@ -42,7 +42,7 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
   }
 
   std::optional<ps::SampleRange> next_lease() override { return job_.next_lease(index_); }
-  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
+  void begin_step(const ps::SampleRange& batch) override { batches_.push_back(batch); }
   JobStatus status() const override { return job_status_of(job_.status()); }
   // Replicas of one process are only lost together, so replica 0 is always the lowest live worker.
   bool is_reporter() const override { return index_ == 0; }
@@ -77,7 +77,7 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
   LocalJob& job_;
   Replica& replica_;
   const int index_;
-  ps::SampleRange batch_;  // the samples of the current step
+  std::vector<ps::SampleRange> batches_;  // trained since the last push
 };
 
 // Returns the tensors of the server's snapshot without a copy: each snapshot has tensors of its

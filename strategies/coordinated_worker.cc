@@ -11,6 +11,7 @@
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/shard/stale_gradients.h"
 #include "strategies/collective/work_progress.h"
+#include "strategies/local_updates/displacement_variables.h"
 #include "strategies/snapshot.h"
 
 namespace syncopate {
@@ -60,7 +61,8 @@ class WorkerVariables final : public VariableStore {
   void begin_step(const StepReport& report) {
     report_ = report;
     transport_.begin_step({.learning_rate = update_.learning_rate,
-                           .batch = {},
+                           .batches = {},
+                           .inner_rates = {},
                            .lanes = lanes_,
                            .loss = report.scores.loss,
                            .metric = report.scores.metrics[kMainMetric],
@@ -84,7 +86,15 @@ class WorkerVariables final : public VariableStore {
 
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      const StrategyOptions& options) {
+  if (pushes_displacements(options.local)) {
+    return std::make_unique<DisplacementVariables>(replica, transport, options);
+  }
   return std::make_unique<WorkerVariables>(replica, transport, options);
+}
+
+std::unique_ptr<Optimizer> make_optimizer_of_shards(const StrategyOptions& options) {
+  if (pushes_displacements(options.local)) return make_outer_rule(shard_outer_options(options));
+  return ps::make_shard_optimizer(options.optimizer, options.consistency, 1);
 }
 
 void ServedWorker::begin_step(ps::StepInfo step) {
@@ -111,7 +121,7 @@ CommunicationTimes ServedWorker::with_traffic(CommunicationTimes times) const {
 }
 
 void LeasedWorker::begin_step(ps::StepInfo step) {
-  step.batch = batch_;
+  step.batches = std::exchange(batches_, {});
   client().begin_step(step);
 }
 
@@ -122,7 +132,7 @@ std::optional<StepReport> LeasedWorker::finish_step() {
 
 CommunicationTimes LeasedWorker::with_traffic(CommunicationTimes times) const {
   times = ServedWorker::with_traffic(times);
-  if (ps::drops_gradients(consistency_)) times.dropped_steps = client().traffic().dropped;
+  if (ps::drops_gradients(options_.consistency)) times.dropped_steps = client().traffic().dropped;
   return times;
 }
 
@@ -143,9 +153,8 @@ Snapshot LeasedWorker::read_snapshot(const Assignment& assignment, bool with_slo
   Snapshot copy;
   copy.values = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
   if (with_slots) {
-    copy.slots = OptimizerSlots(ps::make_shard_optimizer(optimizer_, consistency_, 1),
-                                copy.values.num_elements())
-                     .named();
+    copy.slots =
+        OptimizerSlots(make_optimizer_of_shards(options_), copy.values.num_elements()).named();
   }
   client().read_snapshot(assignment.snapshot_id, copy.values.f32(), memory_of(copy.slots));
   remove_collected(copy.slots);
@@ -191,6 +200,12 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.backup_workers = consistency.backup_workers;
   declaration.staleness_rule = static_cast<std::uint8_t>(consistency.staleness_rule);
   declaration.staleness_number = consistency.rule_number;
+  if (pushes_displacements(options.local)) {
+    const OuterRuleOptions outer = shard_outer_options(options);
+    declaration.outer = std::make_unique<ps::wire::OuterStepT>();
+    declaration.outer->momentum = outer.momentum;
+    declaration.outer->nesterov = outer.nesterov;
+  }
   declaration.bf16_values =
       ps::values_format(options.parameter_server.compression) == ps::ValuesFormat::kBf16;
   declaration.workers = workers;

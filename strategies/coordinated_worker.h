@@ -62,22 +62,20 @@ class ServedWorker : public ShardTransport {
 // AsynchronousJob.
 class LeasedWorker final : public ServedWorker, public AsynchronousJob {
  public:
-  // Keeps references: `replica` and `client` must outlive the worker.
+  // Keeps references: `replica`, `client` and `options` must outlive the worker.
   LeasedWorker(Replica& replica, ps::Client& client, const StrategyOptions& options)
-      : ServedWorker(client),
-        replica_(replica),
-        index_(options.parameter_server.cluster.index),
-        optimizer_(options.optimizer),
-        consistency_(options.consistency) {}
+      : ServedWorker(client), replica_(replica), options_(options) {}
 
   void begin_step(ps::StepInfo step) override;
   std::optional<StepReport> finish_step() override;
   CommunicationTimes with_traffic(CommunicationTimes times) const override;
 
   std::optional<ps::SampleRange> next_lease() override { return client().next_lease(); }
-  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
+  void begin_step(const ps::SampleRange& batch) override { batches_.push_back(batch); }
   JobStatus status() const override;
-  bool is_reporter() const override { return client().status().lowest_worker == index_; }
+  bool is_reporter() const override {
+    return client().status().lowest_worker == options_.parameter_server.cluster.index;
+  }
   std::optional<Assignment> next_assignment() override;
   std::optional<Assignment> wait_assignment() override;
   Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
@@ -86,21 +84,25 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
   }
   void refresh() override;
   void request_stop(ps::StopKind kind) override { client().request_stop(kind); }
+  // Forgets the batches that are not pushed, because the servers have gone back to an earlier step.
+  void drop_batches() noexcept { batches_.clear(); }
 
  private:
   Replica& replica_;
-  const int index_;
-  const OptimizerOptions optimizer_;
-  const ps::ConsistencyOptions consistency_;
-  ps::SampleRange batch_;  // the samples of the current step
+  const StrategyOptions& options_;
+  std::vector<ps::SampleRange> batches_;  // trained since the last push
 };
 
 // Returns the VariableStore of a worker, over any ShardTransport. New values arrive in the
 // replica's arena as answers to the pushes of the previous step. With options.clip_norm, the worker
-// clips its own gradients, and pushes them once the gradients of all buckets are complete. Used by
-// the replica's thread. `replica` and `transport` must outlive the store.
+// clips its own gradients, and pushes them once the gradients of all buckets are complete. A store
+// that pushes displacements is a DisplacementVariables. Used by the replica's thread. `replica` and
+// `transport` must outlive the store.
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      const StrategyOptions& options);
+
+// Returns the optimizer of the shards of an asynchronous job.
+std::unique_ptr<Optimizer> make_optimizer_of_shards(const StrategyOptions& options);
 
 // Returns the declaration of a job with this number of workers and with the variables divided into
 // these buckets. `owners` has the server of each bucket; if empty, server 0 owns all buckets.

@@ -91,6 +91,7 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       const ps::wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) worker.leases.push_back(ps::from_wire(range));
       worker.has_all_leases |= leases.finished;
+      worker.all_granted = leases.all_granted;
       return;
     }
     case ps::wire::Body::Assignment:
@@ -124,15 +125,21 @@ void LocalJob::send(int worker, Body body) {
 std::optional<ps::SampleRange> LocalJob::next_lease(int index) {
   Worker& mine = worker(index);
   std::unique_lock lock(mutex_);
-  if (mine.leases.empty() && !mine.has_all_leases) {
+  if (mine.leases.empty() && !mine.has_all_leases && !mine.wants_lease) {
+    mine.wants_lease = true;
     lock.unlock();
     ps::wire::LeaseRequestT request;
     request.count = 1;
     send(index, request);
     lock.lock();
   }
-  changed_.wait(lock, [&] { return failure_ || !mine.leases.empty() || mine.has_all_leases; });
+  changed_.wait(lock, [&] {
+    return failure_ || !mine.leases.empty() || mine.has_all_leases || mine.all_granted;
+  });
   throw_if_failed();
+  const bool ends_round = std::exchange(mine.all_granted, false);
+  if (ends_round && mine.leases.empty() && !mine.has_all_leases) return ps::SampleRange{};
+  mine.wants_lease = false;
   if (mine.leases.empty()) return std::nullopt;
   const ps::SampleRange range = mine.leases.front();
   mine.leases.pop_front();
@@ -224,7 +231,7 @@ void LocalJob::read(int index, BucketId bucket, std::span<float> values) {
 
 void LocalJob::begin_step(int index, const ps::StepInfo& step) {
   ps::wire::PushT push;
-  push.batch = std::make_unique<ps::wire::SampleRange>(ps::to_wire(step.batch));
+  push.batches = ps::to_wire(step.batches);
   push.lanes = step.lanes;
   push.loss = step.loss;
   push.metric = step.metric;

@@ -60,6 +60,7 @@ class LocalJob {
 
   // Returns the worker's steps with gradients that came too late; nullopt if the job drops none.
   std::optional<ps::DroppedSteps> dropped_steps(int worker) const;
+  // See ps::Client::next_lease().
   std::optional<ps::SampleRange> next_lease(int worker);
   ps::wire::JobStatusT status() const;
   std::optional<ps::wire::AssignmentT> next_assignment(int worker);
@@ -90,6 +91,8 @@ class LocalJob {
     std::deque<ps::SampleRange> leases;
     std::deque<ps::wire::AssignmentT> assignments;
     bool has_all_leases = false;
+    bool all_granted = false;  // Leases::all_granted has come since the last call of next_lease()
+    bool wants_lease = false;  // a request for a batch is not answered yet
     bool is_finished = false;
   };
   // What the last push of a step carries besides its gradient, kept until the push is applied.

@@ -129,8 +129,11 @@ void ParameterServer::join_job() {
 
 Snapshot ParameterServer::local_snapshot() const {
   const Tensor& values = replica_.arena->values();
-  return {values, OptimizerSlots(options_.optimizer, values.num_elements()).named(),
-          replica_.state->values};
+  Snapshot local{values,
+                 OptimizerSlots(make_optimizer_of_shards(options_), values.num_elements()).named(),
+                 replica_.state->values};
+  remove_collected(local.slots);
+  return local;
 }
 
 void ParameterServer::restore(const Snapshot& saved) {
@@ -315,9 +318,9 @@ Tensor SynchronousParameterServer::average(const Replica& /*replica*/) {
 
 class AsynchronousParameterServer final : public ParameterServer {
  public:
-  AsynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
-      : ParameterServer(options, graph), worker_(replica(), client(), options) {
-    replica().variables = make_worker_variables(replica(), worker_, options);
+  AsynchronousParameterServer(const StrategyOptions& given, const Graph& graph)
+      : ParameterServer(given, graph), worker_(replica(), client(), options()) {
+    replica().variables = make_worker_variables(replica(), worker_, options());
   }
 
   int replicas_in_sync() const noexcept override { return 1; }
@@ -327,14 +330,29 @@ class AsynchronousParameterServer final : public ParameterServer {
   void begin(const ps::RunPosition& start) override;
 
  private:
+  void drop_round();
+
   LeasedWorker worker_;
 };
+
+// The servers have gone back to an earlier step. A round that had begun is void, and its last step
+// may have written over the values that the servers sent.
+void AsynchronousParameterServer::drop_round() {
+  worker_.drop_batches();
+  if (!pushes_displacements(options().local)) return;
+  replica().variables = make_worker_variables(replica(), worker_, options());
+  client().pull();
+  client().flush();
+  replica().arena->bump_all_versions();
+}
 
 // A worker other than the chief takes over the servers' running statistics. They are the average of
 // all workers, or come from a checkpoint. The network's initial ones would distort the next
 // average.
 void AsynchronousParameterServer::begin(const ps::RunPosition& start) {
+  const bool was_rolled_back = has_begun();
   ParameterServer::begin(start);
+  if (was_rolled_back) drop_round();
   const std::span<float> own = replica().state->values.f32();
   if (is_chief() || own.empty()) return;
   const std::vector<float> all = client().read_snapshot_state(ps::wire::kLiveSnapshot);

@@ -65,8 +65,17 @@ constexpr auto named_values(InnerState /*type*/) {
                     Named{"average", InnerState::kAverage}};
 }
 
-// Options of --strategy local-sgd.
+// What the workers of an asynchronous job push: the gradient of each batch, or the displacement of
+// a round of local updates.
+enum class PushKind : std::uint8_t { kGradient, kDisplacement };
+constexpr auto named_values(PushKind /*type*/) {
+  return std::array{Named{"gradient", PushKind::kGradient},
+                    Named{"displacement", PushKind::kDisplacement}};
+}
+
+// Options of local updates: of --strategy local-sgd, and of workers that push displacements.
 struct LocalUpdateOptions {
+  PushKind push = PushKind::kGradient;
   std::int64_t sync_every = 0;    // number of steps in a round; 0: not given
   std::string outer = "average";  // the name of a row of outer_rules()
   // Replace the defaults of that row.
@@ -83,8 +92,13 @@ struct LocalUpdateOptions {
   std::optional<double> local_from;
 };
 
-// Returns the constants of the outer step. Throws UsageError for an unknown name.
+// Returns the constants of an outer step with the mean displacement of all workers. Throws
+// UsageError for an unknown name.
 OuterRuleOptions outer_options(const LocalUpdateOptions& options);
+// Returns whether the workers of an asynchronous job push displacements.
+constexpr bool pushes_displacements(const LocalUpdateOptions& options) noexcept {
+  return options.push == PushKind::kDisplacement;
+}
 // Returns whether the workers sum their gradients in a step after `epochs` passes over the data.
 bool sums_gradients(const LocalUpdateOptions& options, double epochs);
 
@@ -138,6 +152,9 @@ struct StrategyOptions {
   ps::ConsistencyOptions consistency;
   ParameterServerOptions parameter_server;
 };
+
+// Returns the constants of the outer step that shards make with each displacement.
+OuterRuleOptions shard_outer_options(const StrategyOptions& options);
 
 // Returns the largest number of samples that a replica computes at once.
 constexpr std::int64_t micro_batch_size(const StrategyOptions& options) noexcept {

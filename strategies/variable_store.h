@@ -20,9 +20,10 @@ struct StepReport {
   // How many seconds communication blocked this replica in the previous step. A sum of reports has
   // the least value of all replicas. Set by the store.
   double blocked_seconds = 0.0;
-  // The number of steps of the round that the step ends; the report then has the sums over these
-  // steps of all replicas, and its loss is the sum of the steps' mean losses. 0: the round goes on,
-  // and the report is the replica's own.
+  // The number of steps of the round that the step ends. In a synchronous job, the report then has
+  // the sums over these steps of all replicas, and its loss is the sum of the steps' mean losses.
+  // Otherwise, and if it is 0 because the round goes on, the report is the replica's own of one
+  // step.
   std::int64_t round_steps = 1;
 
   // Adds the scores and stop requests of another replica's report. blocked_seconds becomes the
@@ -54,6 +55,9 @@ class VariableStore {
   // says which of the two it is; it is equal on all replicas, and the last step of the run ends a
   // round. Throws PeerError.
   virtual StepReport commit() = 0;
+  // Ends the round of an asynchronous replica before it has all its steps. Does nothing between
+  // rounds. Throws PeerError.
+  virtual void end_round_early() {}
   virtual CommunicationTimes times() const = 0;
 };
 

@@ -148,7 +148,7 @@ PsJobWorker::PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape
 
 void PsJobWorker::exchange(const ps::SampleRange& batch) {
   client_->begin_step({.learning_rate = options_.optimizer == "sgd" ? kSgdRate : kAdamRate,
-                       .batch = batch,
+                       .batches = {batch},
                        .stops = {},
                        .state = {}});
   for (std::size_t b = 0; b < placement_.buckets.size(); ++b) client_->push(static_cast<int>(b));

@@ -13,6 +13,7 @@
 #include "bench/virtual_clock/outgoing_gradient.h"
 #include "bench/virtual_clock/virtual_device.h"
 #include "models/base/errors.h"
+#include "models/optim/outer_rule.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/server/order_record.h"
 #include "ps/server/served_variables.h"
@@ -28,8 +29,14 @@ namespace {
 
 using EntryKind = ps::OrderEntry::Kind;
 
+struct InnerStep {
+  ps::SampleRange batch;
+  float learning_rate = 0.0F;
+};
+
 struct RecordedPush {
   ps::SampleRange batch;
+  std::vector<InnerStep> inner;              // of a displacement, in their order; else empty
   int lanes = 0;                             // compute threads; 0: the record lacks the push's end
   std::vector<std::uint64_t> versions_read;  // read values' version by bucket; 0: unknown
 };
@@ -129,6 +136,10 @@ void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {
     if (entry.kind == EntryKind::kWritten || entry.kind == EntryKind::kAnswered) continue;
     was_pushed_to[entry.bucket] = true;
     RecordedPush& push = job.pushes[{entry.worker, entry.incarnation, entry.sequence}];
+    if (entry.kind == EntryKind::kInnerStep) {
+      push.inner.push_back({entry.batch, entry.learning_rate});
+      continue;
+    }
     push.versions_read.resize(job.placement.buckets.size());
     const int bucket = shard.job_bucket[static_cast<std::size_t>(entry.bucket)];
     push.versions_read[static_cast<std::size_t>(bucket)] = entry.version_read;
@@ -244,6 +255,9 @@ class Replay {
     std::vector<std::uint64_t> versions;  // versions of `values`, by bucket of the job
     std::optional<OutgoingGradient> gradient;
     std::uint64_t sequence = 0;  // number of the push with this gradient
+    // With displacements: the worker's own optimizer, and how many updates it has made.
+    std::optional<OptimizerSlots> inner;
+    std::int64_t updates = 0;
   };
 
   const std::vector<ps::OrderEntry>& entries(std::size_t s) const {
@@ -285,7 +299,7 @@ class Replay {
   // Replays one entry of shard s's record, such as an applied push. Returns false if the push was
   // computed from values that another shard has not sent yet in this replay.
   bool replay(std::size_t s, const ps::OrderEntry& entry) {
-    if (entry.kind == EntryKind::kWritten) return true;
+    if (entry.kind == EntryKind::kWritten || entry.kind == EntryKind::kInnerStep) return true;
     if (entry.kind == EntryKind::kAnswered) {
       answer(s, entry);
       return true;
@@ -323,14 +337,36 @@ class Replay {
       if (worker.versions[b] == 0 || (read != 0 && worker.versions[b] != read)) return false;
     }
     VirtualDevice& device = device_of(push.lanes);
-    reader_.fill(push.batch, push.batch.end - push.batch.begin, slot_);
     device.load(worker.values);
-    // Training uses the statistics of the batch, so running statistics are not needed.
-    device.train(slot_.batch, {});
+    if (push.inner.empty()) {
+      train(device, push.batch);
+    } else {
+      train_round(device, push.inner, worker);
+    }
     worker.gradient->take(device.gradients(), true);
     worker.sequence = entry.sequence;
     ++pushes_;
     return true;
+  }
+
+  void train(VirtualDevice& device, const ps::SampleRange& batch) {
+    reader_.fill(batch, batch.end - batch.begin, slot_);
+    // Training uses the statistics of the batch, so running statistics are not needed.
+    device.train(slot_.batch, {});
+  }
+
+  // Leaves the displacement of the round in the device's gradients.
+  void train_round(VirtualDevice& device, std::span<const InnerStep> steps, Worker& worker) {
+    const bool resets = job_.agreed("--inner-state") == name(InnerState::kReset);
+    if (!worker.inner || resets) {
+      worker.inner.emplace(ps::optimizer_options(job_.declaration), device.values().num_elements());
+      worker.updates = 0;
+    }
+    for (const InnerStep& step : steps) {
+      train(device, step.batch);
+      device.update(*worker.inner, {.learning_rate = step.learning_rate, .step = ++worker.updates});
+    }
+    displacement(device.gradients().f32(), worker.values, device.values().f32(), 1.0F);
   }
 
   void apply(std::size_t s, const ps::OrderEntry& entry, const Worker& worker) {

@@ -199,7 +199,7 @@ void check_consistency(const FlagSet& flags, TrainOptions& options) {
                     consistency.backup_workers, workers));
   }
   if (!is_synchronous(consistency)) check_asynchronous(flags, options);
-  if (strategy.has_rounds) check_local_updates(options.strategy);
+  if (has_rounds(options)) check_local_updates(options.strategy);
 }
 
 }  // namespace syncopate

@@ -220,7 +220,8 @@ void Client::push(int bucket) {
   request.payload.push_back(encoded.bytes);
   if (bucket == state.last_bucket_of_shard_0) {
     push.ends_step = true;
-    push.batch = std::make_unique<wire::SampleRange>(to_wire(info.batch));
+    push.batches = to_wire(info.batches);
+    push.inner_rates = info.inner_rates;
     push.lanes = info.lanes;
     push.loss = info.loss;
     push.metric = info.metric;
@@ -282,19 +283,18 @@ std::optional<SampleRange> Client::next_lease() {
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
   shared.require_current(lock);
-  if (shared.leases.empty() && !shared.leases_finished) {
+  if (!shared.has_lease() && !shared.wants_lease) {
     shared.wants_lease = true;
     lock.unlock();
     state_->io->send_control(make_lease_request());
     lock.lock();
   }
-  shared.wait(lock, [&] { return !shared.leases.empty() || shared.leases_finished; });
+  shared.wait(lock, [&] { return shared.has_lease() || shared.all_granted; });
+  shared.all_granted = false;
+  if (!shared.has_lease()) return SampleRange{};
   shared.wants_lease = false;
   if (shared.leases.empty()) return std::nullopt;
-  const SampleRange range = shared.leases.front();
-  shared.leases.pop_front();
-  shared.leased_batches.push_back(range);
-  return range;
+  return shared.take_lease();
 }
 
 wire::JobStatusT Client::status() const {

@@ -58,11 +58,13 @@ struct ClientOptions {
   std::function<bool()> asked_to_stop;
 };
 
-// What a worker sends with the pushes of one step.
+// What a worker sends with the pushes of one step. If it pushes displacements, that is one round.
 struct StepInfo {
   float learning_rate = 0.0F;
-  // The batch that shard 0 has leased to this worker; empty if shard 0 leases no batches.
-  SampleRange batch;
+  // The batches that shard 0 has leased to this worker; empty if shard 0 leases no batches.
+  std::vector<SampleRange> batches;
+  // In a round: the worker's learning rate in each batch, for the record of the servers.
+  std::vector<float> inner_rates;
   int lanes = 1;  // number of lanes (threads) of the worker's replica
   double loss = 0.0;
   double metric = 0.0;
@@ -134,8 +136,9 @@ class Client {
   // Waits until every push and pull of this worker has been answered.
   void flush();
 
-  // Waits for the worker's next batch and returns it; nullopt when no batches are left. One thread
-  // calls next_lease(), one call at a time.
+  // Waits for the worker's next batch and returns it; nullopt when no batches are left. In a job
+  // with displacements, returns an empty range if all batches are granted and may come back: the
+  // worker ends its round before the next call. One thread calls next_lease(), one call at a time.
   std::optional<SampleRange> next_lease();
   wire::JobStatusT status() const;
   // Returns the next evaluation or checkpoint that this worker is assigned, if there is one.

@@ -59,9 +59,10 @@ struct ClientState {
   // The state of the job: batches, assignments and exchanges.
   std::deque<SampleRange> leases;
   std::vector<SampleRange>
-      leased_batches;  // batches returned by next_lease(), until their step is answered
+      leased_batches;  // batches returned by next_lease(), until their push is answered
   bool leases_finished = false;
-  bool wants_lease = false;  // a caller waits for a batch
+  bool all_granted = false;  // Leases::all_granted has come since the last call of next_lease()
+  bool wants_lease = false;  // a request for a batch is not answered yet
   wire::JobStatusT status;
   std::deque<wire::AssignmentT> assignments;
   std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
@@ -80,6 +81,14 @@ struct ClientState {
     if (failure_kind == FailureKind::kUsage) throw UsageError(*failure);
     if (failure_kind == FailureKind::kJobOver) throw JobOver(*failure);
     throw PeerError(*failure);
+  }
+
+  // Returns whether there is a batch, or the end of all batches.
+  bool has_lease() const { return !leases.empty() || leases_finished; }
+  SampleRange take_lease() {
+    leased_batches.push_back(leases.front());
+    leases.pop_front();
+    return leased_batches.back();
   }
 
   // Returns whether the shards have rolled back since the last Client::resume() or wait_start().

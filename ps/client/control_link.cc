@@ -161,6 +161,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) state_.leases.push_back(from_wire(range));
       if (leases.finished) state_.leases_finished = true;
+      state_.all_granted = leases.all_granted;
       if (leases.status) state_.status = *leases.status;
       break;
     }

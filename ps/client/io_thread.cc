@@ -190,7 +190,7 @@ void IoThread::roll_back(std::uint64_t snapshot) {
     state_.is_rolling_back = true;
     state_.leases.clear();
     state_.leased_batches.clear();
-    state_.leases_finished = false;
+    state_.leases_finished = state_.all_granted = false;
     state_.assignments.clear();
     state_.assigned_snapshot = 0;
     state_.sums.reset();

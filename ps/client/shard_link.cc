@@ -313,8 +313,10 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
   bool is_waited_for = false;
   {
     const std::lock_guard lock(state_.mutex);
-    if (push != nullptr && push->ends_step && push->batch != nullptr) {
-      std::erase(state_.leased_batches, from_wire(*push->batch));
+    if (push != nullptr) {
+      for (const wire::SampleRange& batch : push->batches) {
+        std::erase(state_.leased_batches, from_wire(batch));
+      }
     }
     ClientState::Bucket& bucket = state_.buckets[static_cast<std::size_t>(header.bucket)];
     bucket.version = header.version;

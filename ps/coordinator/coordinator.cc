@@ -196,7 +196,7 @@ void Coordinator::on_push_applied(WorkerId worker, std::uint32_t incarnation,
                                   const wire::PushT& push, std::uint64_t version) {
   State& state = *state_;
   if (!state.counts(worker, incarnation, push)) return;
-  if (state.leases.on_batch_trained(worker, push, version)) state.snapshots.on_batch_trained();
+  state.snapshots.on_batches_trained(state.leases.on_push_applied(worker, push, version));
   state.advance();
 }
 
@@ -204,7 +204,7 @@ void Coordinator::on_push_dropped(WorkerId worker, std::uint32_t incarnation,
                                   const wire::PushT& push) {
   State& state = *state_;
   if (!state.counts(worker, incarnation, push)) return;
-  state.leases.on_batch_dropped(worker, push);
+  state.leases.on_push_dropped(worker, push);
   state.advance();
 }
 

@@ -134,6 +134,12 @@ std::string consistency_text(const wire::DeclarationT& declaration) {
   return text;
 }
 
+std::string outer_text(const wire::DeclarationT& declaration) {
+  if (declaration.outer == nullptr) return "none";
+  return fmt::format("{}momentum {}", declaration.outer->nesterov ? "Nesterov " : "",
+                     text_of(declaration.outer->momentum));
+}
+
 }  // namespace
 
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {
@@ -152,6 +158,7 @@ std::optional<std::string> find_difference(const wire::DeclarationT& job, int by
             .field("the optimizer", job.optimizer, found.optimizer)
             .field("optimizer constants", job.optimizer_constants, found.optimizer_constants)
             .field("Nesterov momentum", job.nesterov, found.nesterov)
+            .field("outer step", outer_text(job), outer_text(found))
             .field("consistency", consistency_text(job), consistency_text(found))
             .field("staleness rule", int{job.staleness_rule}, int{found.staleness_rule})
             .field("number of the staleness rule", job.staleness_number, found.staleness_number)

@@ -13,10 +13,6 @@
 namespace syncopate::ps {
 namespace {
 
-SampleRange range_of(const wire::PushT& push) {
-  return push.batch == nullptr ? SampleRange{} : from_wire(*push.batch);
-}
-
 // The largest number of batches that one request of a worker is granted.
 constexpr int kMostAtOnce = 1024;
 
@@ -108,41 +104,57 @@ bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
   return batch && ledger_->mark_trained(worker, sequence, *batch);
 }
 
-bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push, std::uint64_t version) {
+std::int64_t LeaseQueue::on_push_applied(int worker, const wire::PushT& push,
+                                         std::uint64_t version) {
   WorkerRecord& record = job_.worker(worker);
   record.last_push = std::max(record.last_push, push.sequence);
   record.is_resting = false;
-  if (!ledger_) return false;
+  if (!ledger_) return 0;
   const bool is_synchronous = job_.is_synchronous();
-  const bool counts = is_synchronous ? count_step(worker, push.sequence)
-                                     : ledger_->mark_trained(worker, push.sequence, range_of(push));
-  if (!counts && !is_synchronous) return false;
+  const std::vector<SampleRange> batches = from_wire(push.batches);
+  std::int64_t trained = 0;
+  if (is_synchronous) {
+    trained = count_step(worker, push.sequence) ? 1 : 0;
+  } else {
+    for (const SampleRange& batch : batches) {
+      trained += ledger_->mark_trained(worker, push.sequence, batch) ? 1 : 0;
+    }
+    if (trained == 0) return 0;
+  }
   // The loss of a step is the mean over its batches. Where servers sum the gradients of a step,
   // workers have divided by the number of batches already.
   const double of_step =
       job_.collects_gradients() ? static_cast<double>(job_.batches_per_step()) : 1.0;
-  const Sums sums{push.loss / of_step, push.metric};
+  // Batches that were granted to another worker in the meantime count when that worker has trained
+  // them.
+  const auto part = [&](double sum) {
+    return is_synchronous
+               ? sum
+               : sum * static_cast<double>(trained) / static_cast<double>(batches.size());
+  };
+  const Sums sums{part(push.loss) / of_step, part(push.metric)};
   sums_.add(sums);
   if (job_.collects_gradients()) {
     collected_.push_back({.worker = is_snapshot_begun_ ? worker : Collected::kInEverySnapshot,
                           .sequence = push.sequence,
-                          .batch = {range_of(push), sums.loss, version}});
+                          .batch = {batches.front(), sums.loss, version}});
     forget_complete_collections();
   }
-  if (push.num_bad > 0) bad_by_epoch_[range_of(push).epoch] += push.num_bad;
+  if (push.num_bad > 0) bad_by_epoch_[batches.empty() ? 0 : batches.front().epoch] += push.num_bad;
   if (is_snapshot_begun_) {
     pushes_since_.push_back({worker, push.sequence, sums});
   } else {
     ledger_->forget({{worker, push.sequence}});
   }
-  return counts;
+  return trained;
 }
 
-void LeaseQueue::on_batch_dropped(int worker, const wire::PushT& push) {
+void LeaseQueue::on_push_dropped(int worker, const wire::PushT& push) {
   WorkerRecord& record = job_.worker(worker);
   record.last_push = std::max(record.last_push, push.sequence);
   record.is_resting = false;
-  if (ledger_ && !job_.is_synchronous()) ledger_->give_back(worker, range_of(push));
+  if (!ledger_ || job_.is_synchronous()) return;
+  for (const SampleRange& batch : from_wire(push.batches)) ledger_->give_back(worker, batch);
 }
 
 void LeaseQueue::stop(StopKind kind) {
@@ -165,6 +177,7 @@ void LeaseQueue::advance() {
     }
     erase_answered_requests();
   }
+  if (job_.declaration->outer != nullptr && ledger_->all_handed_out()) end_rounds();
   if (job_.consistency() != Consistency::kAsync) rest_idle_workers();
 }
 
@@ -186,6 +199,17 @@ void LeaseQueue::finish(const Request& request) {
   leases.status = std::make_unique<wire::JobStatusT>(status());
   job_.send_to_worker(request.worker, std::move(leases));
   job_.worker(request.worker).is_dismissed = true;
+}
+
+void LeaseQueue::end_rounds() {
+  for (Request& request : requests_) {
+    if (request.knows_all_granted || !job_.is_training(request.worker)) continue;
+    request.knows_all_granted = true;
+    wire::LeasesT leases;
+    leases.all_granted = true;
+    leases.status = std::make_unique<wire::JobStatusT>(status());
+    job_.send_to_worker(request.worker, std::move(leases));
+  }
 }
 
 void LeaseQueue::erase_answered_requests() {
@@ -230,8 +254,8 @@ std::int64_t LeaseQueue::step_after(std::int64_t batches) const {
   return start_step_ + (start_batches_of_step_ + batches) / job_.batches_per_step();
 }
 
-bool LeaseQueue::has_ended_step() const {
-  return (start_batches_of_step_ + ledger_->batches_trained()) % job_.batches_per_step() == 0;
+std::int64_t LeaseQueue::step_before(std::int64_t batches) const {
+  return step_after(ledger_->batches_trained() - batches);
 }
 
 std::int64_t LeaseQueue::batches_per_epoch() const {

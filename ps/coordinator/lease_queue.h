@@ -42,9 +42,10 @@ class LeaseQueue {
   // of a restored job have had enough time to reconnect.
   void on_reconnect_timeout() { awaits_holders_ = false; }
   // Records that a worker's push was applied, which gave shard 0's last bucket this version.
-  // Returns whether this adds a batch to the trained batches.
-  bool on_batch_trained(int worker, const wire::PushT& push, std::uint64_t version);
-  void on_batch_dropped(int worker, const wire::PushT& push);
+  // Returns how many batches this adds to the trained batches. A gradient has one batch, and a
+  // displacement those of a round.
+  std::int64_t on_push_applied(int worker, const wire::PushT& push, std::uint64_t version);
+  void on_push_dropped(int worker, const wire::PushT& push);
   // Stops handing out batches. stopped_by() returns the kind of the first call.
   void stop(StopKind kind);
   std::optional<StopKind> stopped_by() const noexcept { return stopped_by_; }
@@ -60,7 +61,8 @@ class LeaseQueue {
   // run.
   std::int64_t batches_trained() const;
   std::int64_t batches_per_epoch() const;
-  bool has_ended_step() const;  // whether the last batch completed a step
+  // Returns the job's step before the last `batches` batches were trained.
+  std::int64_t step_before(std::int64_t batches) const;
 
   void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
@@ -84,6 +86,7 @@ class LeaseQueue {
   struct Request {
     int worker = 0;
     int count = 0;
+    bool knows_all_granted = false;  // the worker was told that it must wait for others
   };
   struct Sums {
     double loss = 0.0;
@@ -125,6 +128,9 @@ class LeaseQueue {
   bool count_step(int worker, std::uint64_t sequence);
   void grant(Request& request);
   void finish(const Request& request);
+  // Tells waiting workers that all batches are granted. A worker that has not pushed the batches of
+  // its round then does so: otherwise two such workers would wait for each other.
+  void end_rounds();
   // Tells the servers (message Resting) which workers have no batch left to train, so that the
   // servers do not wait for pushes of these workers.
   void rest_idle_workers();

@@ -15,25 +15,27 @@ void Snapshots::request() {
   if (job_.options.writes_snapshots) due_.snapshot = true;
 }
 
-void Snapshots::on_batch_trained() {
-  if (job_.is_synchronous() || leases_.all_trained()) return;  // the final snapshot follows
+void Snapshots::on_batches_trained(std::int64_t count) {
+  if (count == 0 || job_.is_synchronous() || leases_.all_trained()) return;  // a final one follows
   const wire::DeclarationT& declaration = *job_.declaration;
   const bool writes = declaration.writes_checkpoints;
   const std::int64_t every_steps = declaration.checkpoint_every_steps;
-  if (writes && every_steps > 0 && leases_.has_ended_step() &&
-      leases_.status().step % every_steps == 0) {
-    due_.writes_checkpoint = true;
-  }
   const std::int64_t eval_steps = declaration.eval_every_steps;
-  if (eval_steps > 0 && leases_.has_ended_step() && leases_.status().step % eval_steps == 0) {
+  // Whether a multiple of `every` lies in (before, now]; `every` is 0 for none.
+  const auto has_passed = [](std::int64_t before, std::int64_t now, std::int64_t every) {
+    return every > 0 && now / every != before / every;
+  };
+  const std::int64_t steps_before = leases_.step_before(count);
+  const std::int64_t steps = leases_.step_before(0);
+  if (writes && has_passed(steps_before, steps, every_steps)) due_.writes_checkpoint = true;
+  if (has_passed(steps_before, steps, eval_steps)) due_.evaluates = true;
+  const std::int64_t per_epoch = leases_.batches_per_epoch();
+  const std::int64_t epochs_before = (leases_.batches_trained() - count) / per_epoch;
+  const std::int64_t epochs = leases_.batches_trained() / per_epoch;
+  if (eval_steps == 0 && has_passed(epochs_before, epochs, declaration.eval_every_epochs)) {
     due_.evaluates = true;
   }
-  const std::int64_t batches = leases_.batches_trained();
-  if (batches % leases_.batches_per_epoch() != 0) return;
-  const std::int64_t epochs = batches / leases_.batches_per_epoch();
-  const std::int64_t every_epochs = declaration.eval_every_epochs;
-  if (eval_steps == 0 && every_epochs > 0 && epochs % every_epochs == 0) due_.evaluates = true;
-  if (writes && every_steps == 0) due_.writes_checkpoint = true;
+  if (writes && every_steps == 0 && epochs != epochs_before) due_.writes_checkpoint = true;
 }
 
 bool Snapshots::may_begin() const {

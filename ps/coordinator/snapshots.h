@@ -23,8 +23,9 @@ class Snapshots {
   // Makes a snapshot due, if servers write snapshots to files. Called when the snapshot interval
   // has passed.
   void request();
-  // Checks whether an evaluation or a checkpoint is due. Called when one more batch is trained.
-  void on_batch_trained();
+  // Checks whether an evaluation or a checkpoint is due. Called when `count` more batches are
+  // trained.
+  void on_batches_trained(std::int64_t count);
 
   void on_frozen(int server, const wire::FrozenT& frozen);
   void on_copied(int server, const wire::SnapshotDoneT& done);

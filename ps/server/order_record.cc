@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -131,7 +132,7 @@ OrderEntry entry_of(const EntryBytes& bytes) {
 bool is_sound(const EntryBytes& bytes, std::size_t num_buckets) {
   return bytes.checksum == checksum_within(bytes) &&
          bytes.kind >= static_cast<std::uint16_t>(OrderEntry::Kind::kWritten) &&
-         bytes.kind <= static_cast<std::uint16_t>(OrderEntry::Kind::kDropped) &&
+         bytes.kind <= static_cast<std::uint16_t>(OrderEntry::Kind::kInnerStep) &&
          bytes.bucket >= 0 && std::cmp_less(bytes.bucket, num_buckets);
 }
 
@@ -337,9 +338,20 @@ void ServiceRecord::processed(const ShardEvent& event, std::uint32_t worker_inca
                    .version_after = event.version,
                    .staleness = event.staleness,
                    .learning_rate = push.learning_rate};
-  if (push.ends_step && push.batch) {
+  const std::size_t inner_steps = std::min(push.inner_rates.size(), push.batches.size());
+  for (std::size_t i = 0; i < inner_steps; ++i) {
+    append({.kind = OrderEntry::Kind::kInnerStep,
+            .worker = event.worker,
+            .incarnation = worker_incarnation,
+            .bucket = event.bucket,
+            .sequence = event.sequence,
+            .learning_rate = push.inner_rates[i],
+            .lanes = push.lanes,
+            .batch = from_wire(push.batches[i])});
+  }
+  if (push.ends_step && !push.batches.empty()) {
     entry.lanes = push.lanes;
-    entry.batch = from_wire(*push.batch);
+    entry.batch = from_wire(push.batches.front());
   }
   append(entry);
 }

@@ -38,7 +38,10 @@ struct OrderEntry {
     kWritten = 1,   // the values were replaced by initial values or a snapshot's values
     kApplied = 2,   // a push was applied; under kSync all pushes of an update share version_after
     kAnswered = 3,  // values were sent to a worker
-    kDropped = 4    // a push came too late and was dropped
+    kDropped = 4,   // a push came too late and was dropped
+    // A batch of a displacement, in the order in which the worker trained them. The push's own
+    // entry follows, on shard 0.
+    kInnerStep = 5
   };
   Kind kind = Kind::kApplied;
   WorkerId worker = 0;  // set for all kinds but kWritten
@@ -51,9 +54,10 @@ struct OrderEntry {
   // The version of the bucket afterwards. For kAnswered: the version that was sent.
   std::uint64_t version_after = 0;
   std::uint64_t staleness = 0;  // set for kApplied
-  float learning_rate = 0.0F;   // set for kApplied and kDropped
-  // `lanes` and `batch` are set for kApplied and kDropped on shard 0 if the push ends a step.
-  // Otherwise `lanes` is 0.
+  // Set for kApplied and kDropped; for kInnerStep, the worker's own learning rate.
+  float learning_rate = 0.0F;
+  // `lanes` and `batch` are set for kInnerStep, and for kApplied and kDropped on shard 0 if the
+  // push ends a step. Otherwise `lanes` is 0. A displacement's own entry has its first batch.
   int lanes = 0;  // number of lanes (threads) of the worker's replica, which determines its order
                   // of additions
   SampleRange batch;

@@ -7,6 +7,7 @@
 
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
+#include "models/optim/outer_rule.h"
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/shard/stale_gradients.h"
@@ -37,21 +38,14 @@ ArenaLayout layout_of(const wire::DeclarationT& declaration) {
   return ArenaLayout(std::move(entries));
 }
 
-OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
-  const std::size_t found = declaration.optimizer_constants.size();
-  if (found != kNumConstants && found != kNumConstants - 1) {  // the last one may be left out
-    throw UsageError(
-        fmt::format("declaration: {} optimizer constants, expected {}", found, kNumConstants));
+std::unique_ptr<Optimizer> optimizer_of_shard(const wire::DeclarationT& declaration,
+                                              const ConsistencyOptions& consistency) {
+  if (declaration.outer == nullptr) {
+    return make_shard_optimizer(optimizer_options(declaration), consistency, declaration.workers);
   }
-  const std::vector<double>& constants = declaration.optimizer_constants;
-  return {.name = declaration.optimizer,
-          .momentum = constants[0],
-          .nesterov = declaration.nesterov,
-          .beta1 = constants[1],
-          .beta2 = constants[2],
-          .epsilon = constants[3],
-          .weight_decay = constants[4],
-          .average_decay = average_decay_of(declaration)};
+  // Each push has the learning rate.
+  return make_outer_rule(
+      {.momentum = declaration.outer->momentum, .nesterov = declaration.outer->nesterov});
 }
 
 }  // namespace
@@ -70,6 +64,23 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
           .staleness_rule = rule,
           .rule_number = declaration.staleness_number,
           .compensation = compensation_of(rule)};
+}
+
+OptimizerOptions optimizer_options(const wire::DeclarationT& declaration) {
+  const std::size_t found = declaration.optimizer_constants.size();
+  if (found != kNumConstants && found != kNumConstants - 1) {  // the last one may be left out
+    throw UsageError(
+        fmt::format("declaration: {} optimizer constants, expected {}", found, kNumConstants));
+  }
+  const std::vector<double>& constants = declaration.optimizer_constants;
+  return {.name = declaration.optimizer,
+          .momentum = constants[0],
+          .nesterov = declaration.nesterov,
+          .beta1 = constants[1],
+          .beta2 = constants[2],
+          .epsilon = constants[3],
+          .weight_decay = constants[4],
+          .average_decay = average_decay_of(declaration)};
 }
 
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index) {
@@ -92,8 +103,7 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
   served->fingerprint = fingerprint_of(declaration);
   const ConsistencyOptions consistency = consistency_options(declaration);
   served->shard = std::make_shared<Shard>(
-      std::move(layout), std::move(buckets),
-      make_shard_optimizer(optimizer_of(declaration), consistency, declaration.workers),
+      std::move(layout), std::move(buckets), optimizer_of_shard(declaration, consistency),
       consistency, make_host_tensor({elements}, DType::kF32), values_format(declaration));
   served->declaration = std::move(declaration);
   return served;

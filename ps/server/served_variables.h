@@ -27,6 +27,9 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
 
 // Returns the consistency rule of a declaration. Throws UsageError for an unknown one.
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
+// Returns the optimizer of a declaration: that of the shards or, if workers push displacements,
+// that of the workers. Throws UsageError if its constants are not complete.
+OptimizerOptions optimizer_options(const wire::DeclarationT& declaration);
 
 // ServedSnapshot is one shard's part of a snapshot.
 struct ServedSnapshot {

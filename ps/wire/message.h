@@ -15,7 +15,7 @@
 
 namespace syncopate::ps::wire {
 
-inline constexpr std::uint16_t kProtocol = 4;
+inline constexpr std::uint16_t kProtocol = 5;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
 // The limit of a frame of raw bytes, in bytes. The same limit holds for the headers that contain
 // data of every variable or worker: Hello and Declared (declaration), Exchanged (texts),

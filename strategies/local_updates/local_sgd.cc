@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "ps/shard/stale_gradients.h"
 #include "strategies/local_updates/local_variables.h"
 #include "strategies/synchronous.h"
 
@@ -176,13 +177,22 @@ OuterRuleOptions outer_options(const LocalUpdateOptions& options) {
   return outer;
 }
 
+OuterRuleOptions shard_outer_options(const StrategyOptions& options) {
+  OuterRuleOptions outer = outer_options(options.local);
+  // The displacements of K workers add up to K times their mean.
+  const int workers = options.parameter_server.cluster.world_size * options.replicas;
+  if (!options.local.outer_learning_rate) outer.learning_rate /= workers;
+  return outer;
+}
+
 bool sums_gradients(const LocalUpdateOptions& options, double epochs) {
   constexpr double kRounding = 1e-9;  // of the number of epochs
   return options.local_from && epochs + kRounding < *options.local_from;
 }
 
 void check_local_updates(const StrategyOptions& options) {
-  const std::string strategy = fmt::format("--strategy {}", options.name);
+  const bool pushes = pushes_displacements(options.local);
+  const std::string strategy = pushes ? "--push displacement" : "--strategy " + options.name;
   if (options.local.sync_every < 1) {
     throw UsageError(fmt::format(
         "{} requires --sync-every N: each worker trains N steps between two exchanges; a larger N "
@@ -203,19 +213,39 @@ void check_local_updates(const StrategyOptions& options) {
         local.sync_groups, local.sync_every));
   }
   const bool begins_with_sums = outer_rule_row(options.local.outer).begins_with_sums;
+  const OuterRuleOptions outer = outer_options(options.local);
+  (void)make_outer_rule(outer);
+  if (pushes && (begins_with_sums || outer.scale_by_rate)) {
+    throw UsageError(fmt::format(
+        "--outer {}: under --push displacement the servers make each outer step from one worker's "
+        "displacement; choose --outer average",
+        local.outer));
+  }
   if (begins_with_sums && !options.local.local_from) {
     throw UsageError(fmt::format(
         "--outer {} requires --local-from EPOCH: until then, the workers sum gradients in every "
         "step; try the epoch of the first decay of the learning rate",
         options.local.outer));
   }
-  const OuterRuleOptions outer = outer_options(options.local);
-  (void)make_outer_rule(outer);
   const bool wants_momentum = options.local.outer_nesterov || options.local.outer_scale_by_rate;
   if (wants_momentum && outer.momentum == 0.0) {
     throw UsageError(fmt::format(
         "{} requires an outer momentum above 0; give --outer-momentum 0.9, or leave the flag out",
         options.local.outer_nesterov ? "--outer-nesterov" : "--outer-scale-by-rate"));
+  }
+  if (pushes && local.inner_state == InnerState::kAverage) {
+    throw UsageError(
+        "--inner-state average: under --push displacement no two workers exchange their state; "
+        "choose keep or reset");
+  }
+  if (pushes && options.consistency.staleness_rule != ps::StalenessRule::kNone) {
+    throw UsageError(fmt::format(
+        "--staleness-rule {}: the rule is not for displacements; leave it out, or give --push "
+        "gradient",
+        ps::staleness_rule_text(options.consistency)));
+  }
+  if (pushes && options.consistency.consistency == ps::Consistency::kSync) {
+    throw UsageError("--push displacement requires --consistency async or ssp");
   }
   if (options.optimizer.average_decay > 0.0) {
     throw UsageError(

@@ -125,6 +125,10 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
 }
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
+bool is_inner_slot(const TensorEntry& entry) {
+  return is_slot(entry.name) &&
+         !entry.name.starts_with(slot_name(std::string(kOuterMomentumSlot), ""));
+}
 
 // Returns the first name that only one of a checkpoint's tensors and `wanted` have, with where it
 // is; "" if there is none.
@@ -212,6 +216,12 @@ void check_optimizer(const SafetensorsReader& file, const fs::path& path, const 
       throw UsageError(fmt::format(
           "checkpoint {} has no moving average of the weights; resume without --ema, or "
           "start a new run with --init-from",
+          path.string()));
+    }
+    if (found == nullptr && std::ranges::none_of(file.tensors(), &is_inner_slot)) {
+      throw UsageError(fmt::format(
+          "checkpoint {} has no state of the optimizer, which its workers kept to themselves; take "
+          "the values only, with --init-from, or resume with the strategy of the checkpoint",
           path.string()));
     }
     if (found == nullptr || found->shape != entry.shape) {

@@ -59,7 +59,7 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
   RunMemory memory{.values = values, .replicas = strategy.replicas};
   if (has_stages(options)) return memory;  // gradients and activations are divided among stages
   memory.gradients = std::max(1, strategy.lanes) * values;
-  if (!has_servers(options)) {
+  if (!has_servers(options) || has_rounds(options)) {
     const auto slots =
         ps::make_shard_optimizer(strategy.optimizer, strategy.consistency, 1)->slot_names().size();
     memory.slots = static_cast<std::int64_t>(slots) * values;
@@ -76,6 +76,10 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
     if (needs_displacements(outer, workers)) {
       memory.outer = (1 + std::ssize(make_outer_rule(outer)->slot_names())) * values;
     }
+  }
+  if (pushes_displacements(strategy.local)) {
+    memory.slots *= strategy.replicas;
+    memory.outer = values;  // the start of the round
   }
   memory.activations = kElementBytes * micro_batch_size(strategy) * kept_elements(graph);
   return memory;

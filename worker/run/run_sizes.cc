@@ -170,6 +170,17 @@ int count_workers(const TrainOptions& options) {
   return options.cluster.world_size * options.strategy.replicas;
 }
 
+std::optional<LocalUpdateOptions> local_updates_of(const TrainOptions& options) {
+  if (!has_rounds(options)) return std::nullopt;
+  LocalUpdateOptions local = options.strategy.local;
+  if (pushes_displacements(local)) {
+    StrategyOptions strategy = options.strategy;
+    strategy.parameter_server.cluster = options.cluster;
+    local.outer_learning_rate = shard_outer_options(strategy).learning_rate;
+  }
+  return local;
+}
+
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch) {
   return batch * batches_per_update(options);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "models/base/resource_limits.h"
 #include "models/graph/graph.h"
@@ -37,6 +38,10 @@ std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_
 // replicas: from count_replicas(). global_batch: from choose_batch().
 void require_batch_norm_values(const Graph& graph, const TrainOptions& options, int replicas,
                                std::int64_t global_batch);
+
+// Returns the settings of local updates of this run, with the learning rate of the outer step that
+// it uses; nullopt if workers do not train in rounds.
+std::optional<LocalUpdateOptions> local_updates_of(const TrainOptions& options);
 
 // Returns the number of samples per update. batch: the samples per step of all synchronous
 // replicas, or of each asynchronous worker.

@@ -118,6 +118,12 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
         fmt::format("resumed from {} at step {}", path.string(), found.resumed->progress.at.step));
     note_differences(*found.resumed, fresh, found.notes);
     std::ranges::copy(found.resumed->notes, std::back_inserter(found.notes));
+    if (pushes_displacements(options.strategy.local) &&
+        !make_optimizer(options.strategy.optimizer)->slot_names().empty()) {
+      found.notes.emplace_back(
+          "the optimizer's state of each worker starts at zero: under --push "
+          "displacement no checkpoint has it");
+    }
     return;
   }
   if (checkpoints.empty()) return;

@@ -152,26 +152,25 @@ void TaskRun::train_synchronously(const StopPoll& stop) {
   process_.early_stop.reset();
   train_over_roll_backs(session_, start_, *display_, [&] {
     session_.input = make_batch_source(*data.train, input_options, start_.progress.at.position);
-    outcome_ = syncopate::train(
-        {.graph = graph,
-         .strategy = strategy,
-         .input = *session_.input,
-         .dataset_size = data.train->size(),
-         .global_batch = global_batch_,
-         .schedule = *schedule_,
-         .optimizer = given_.strategy.optimizer.name,
-         .bad_samples = data.train->bad_samples(),
-         .evaluator = *session_.evaluator,
-         .metrics = *session_.metrics,
-         .display = *display_,
-         .stop = stop,
-         .final_test = data.validation != nullptr ? data.test.get() : nullptr,
-         .membership = process_.membership,
-         .input_means = input_means(options_, 1),
-         .rules_by_step = &session_.rules_by_step,
-         .local_updates =
-             strategy_of(given_).has_rounds ? std::optional(given_.strategy.local) : std::nullopt},
-        loop_options(given_, start_), start_.progress);
+    outcome_ =
+        syncopate::train({.graph = graph,
+                          .strategy = strategy,
+                          .input = *session_.input,
+                          .dataset_size = data.train->size(),
+                          .global_batch = global_batch_,
+                          .schedule = *schedule_,
+                          .optimizer = given_.strategy.optimizer.name,
+                          .bad_samples = data.train->bad_samples(),
+                          .evaluator = *session_.evaluator,
+                          .metrics = *session_.metrics,
+                          .display = *display_,
+                          .stop = stop,
+                          .final_test = data.validation != nullptr ? data.test.get() : nullptr,
+                          .membership = process_.membership,
+                          .input_means = input_means(options_, 1),
+                          .rules_by_step = &session_.rules_by_step,
+                          .local_updates = local_updates_of(given_)},
+                         loop_options(given_, start_), start_.progress);
     strategy.leave();
   });
 }

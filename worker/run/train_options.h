@@ -85,6 +85,10 @@ inline const StrategyRow& strategy_of(const TrainOptions& options) {
   return row_of(options.strategy);
 }
 inline bool has_servers(const TrainOptions& options) { return strategy_of(options).has_servers(); }
+// Returns whether workers train in rounds.
+inline bool has_rounds(const TrainOptions& options) {
+  return strategy_of(options).has_rounds || pushes_displacements(options.strategy.local);
+}
 inline bool has_stages(const TrainOptions& options) { return strategy_of(options).has_stages(); }
 
 // Returns the value of the flag `name` as text; "absent" if the flag has no value. `name` is in the

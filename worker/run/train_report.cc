@@ -131,20 +131,18 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
-  if (row.has_rounds) {
-    const LocalUpdateOptions& local = options.strategy.local;
+  if (const auto local = local_updates_of(options)) {
     display.note(fmt::format(
-        "{}: {}an exchange after every {} step{}{}; outer step {}; optimizer state of the workers: "
-        "{}",
-        name,
-        local.local_from
-            ? fmt::format("sums of gradients until epoch {:g}, then ", *local.local_from)
+        "{}: {}{} after every {} step{}{}; outer step {}; optimizer state of the workers: {}", name,
+        local->local_from
+            ? fmt::format("sums of gradients until epoch {:g}, then ", *local->local_from)
             : "",
-        local.sync_every, local.sync_every == 1 ? "" : "s",
-        local.sync_groups > 1 ? fmt::format(", the mean of a task's replicas after every {}",
-                                            local.sync_every / local.sync_groups)
-                              : "",
-        describe_outer_step(local), syncopate::name(local.inner_state)));
+        pushes_displacements(*local) ? "each worker pushes its displacement" : "an exchange",
+        local->sync_every, local->sync_every == 1 ? "" : "s",
+        local->sync_groups > 1 ? fmt::format(", the mean of a task's replicas after every {}",
+                                             local->sync_every / local->sync_groups)
+                               : "",
+        describe_outer_step(*local), syncopate::name(local->inner_state)));
   }
   if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {

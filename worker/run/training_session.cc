@@ -165,7 +165,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
        .stop = stop,
        .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr,
        .bad_samples = session.data.train->bad_samples(),
-       .input_means = input_means(options, options.strategy.replicas)},
+       .input_means = input_means(options, options.strategy.replicas),
+       .local_updates = local_updates_of(options)},
       loop_options(options, start), start.progress);
   session.metrics = std::move(metrics.front());
   return outcome;

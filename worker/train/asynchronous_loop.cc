@@ -53,6 +53,7 @@ JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions
           .max_seconds = options.max_seconds,
           .head = start.head,
           .normalize = start.normalize,
+          .local_updates = run.local_updates,
           .loss = run.graph.loss().kind};
 }
 
@@ -211,10 +212,11 @@ class ReplicaLoop {
 
   TrainOutcome run() {
     if (EvaluationRules(options_.rules, start_.at.rules).ends_training()) stop_.complete();
-    while (const ps::SampleRange* range = input_.upcoming()) {
+    while (const ps::SampleRange* range = next_lease()) {
       stop_.pass_on();
       if (options_.max_seconds > 0.0 && log_.seconds() >= options_.max_seconds) stop_.complete();
       train(*range);
+      if (is_in_round_) continue;
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
         // After an evaluation the replica's values are out of date. After the final evaluation no
@@ -243,6 +245,16 @@ class ReplicaLoop {
   bool is_last() const noexcept { return is_last_; }
 
  private:
+  // Waits for the samples of the next batch; returns null at the end. A worker that has no batch
+  // ends its round, because other workers may wait for the samples of this round.
+  const ps::SampleRange* next_lease() {
+    if (is_in_round_ && !input_.await_lease()) {
+      replica_.variables->end_round_early();
+      is_in_round_ = false;
+    }
+    return input_.upcoming();
+  }
+
   void train(ps::SampleRange range) {
     const JobStatus before = job_.status();
     if (!loss_.has_begun()) {
@@ -258,6 +270,7 @@ class ReplicaLoop {
     const Batch& batch = next_batch();
     const auto begun = Clock::now();
     const StepReport report = step(batch);
+    is_in_round_ = report.round_steps == 0;
     own_.add_step(report.scores.num_samples,
                   std::chrono::duration<double>(Clock::now() - begun).count());
     const JobStatus status = job_.status();
@@ -389,6 +402,7 @@ class ReplicaLoop {
   AssignmentRunner duties_;
   EpochLoss loss_;
   double learning_rate_ = 0.0;
+  bool is_in_round_ = false;  // the replica has trained batches that it has not pushed
   bool is_last_ = false;
   TrainOutcome outcome_;
 };

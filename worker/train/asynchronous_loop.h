@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,9 +46,10 @@ struct AsynchronousRun {
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints
   StopPoll stop;
-  const Dataset* final_test = nullptr;      // see TrainingRun
-  const BadSamples* bad_samples = nullptr;  // see TrainingRun
-  InputMeans input_means{};                 // the input of one worker
+  const Dataset* final_test = nullptr;                   // see TrainingRun
+  const BadSamples* bad_samples = nullptr;               // see TrainingRun
+  InputMeans input_means{};                              // the input of one worker
+  std::optional<LocalUpdateOptions> local_updates = {};  // see BeginMetrics
 };
 
 // Trains until the job has ended, or until `run.stop` returns a request to stop on some task of the

@@ -57,7 +57,8 @@ void JobMetrics::write_begin(const JobStatus& status) {
                               .is_synchronous = false,
                               .began_at = *began_at_,
                               .head = options_.head,
-                              .normalize = options_.normalize});
+                              .normalize = options_.normalize,
+                              .local_updates = options_.local_updates});
 }
 
 void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,

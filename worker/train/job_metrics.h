@@ -27,7 +27,8 @@ struct JobMetricsOptions {
   double max_seconds = 0.0;  // 0: no limit
   std::string head{};        // --head, for the "begin" line
   std::string normalize{};
-  LossKind loss = LossKind::kSoftmaxCrossEntropy;  // the network's loss
+  std::optional<LocalUpdateOptions> local_updates = {};  // for the "begin" line
+  LossKind loss = LossKind::kSoftmaxCrossEntropy;        // the network's loss
 };
 
 // Computes and writes the metrics of an asynchronous job in one worker. One worker at a time

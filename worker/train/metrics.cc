@@ -83,6 +83,7 @@ OrderedJson as_json(const LocalUpdateOptions& options) {
       {"outer_learning_rate", outer.learning_rate}, {"outer_momentum", outer.momentum},
       {"outer_nesterov", outer.nesterov},           {"outer_scale_by_rate", outer.scale_by_rate},
       {"inner_state", name(options.inner_state)}};
+  if (pushes_displacements(options)) all["push"] = name(options.push);
   if (options.sync_groups > 1) all["sync_groups"] = options.sync_groups;
   if (options.local_from) all["local_from"] = *options.local_from;
   return all;

@@ -71,6 +71,24 @@ TEST(ARecordedJobThatDropsGradients, IsComputedAgainBitForBit) {
   }
 }
 
+// A worker's own optimizer goes on from round to round, or starts again.
+TEST(ARecordedJobOfDisplacements, IsComputedAgainBitForBit) {
+  for (const Arguments& flags :
+       {as_words("--optimizer adam"),
+        as_words("--optimizer adam --inner-state reset --compress bf16"),
+        as_words("--optimizer momentum --consistency ssp --outer diloco --compress topk:0.1")}) {
+    TrainingRuns runs;
+    const auto summary =
+        runs.summary_of(parameter_servers({.workers = 3, .servers = 2}),
+                        small_job(runs) + as_words("--push displacement --sync-every 3") + flags);
+    const std::vector<std::filesystem::path> files{runs / "order.shard0", runs / "order.shard1"};
+    const ReplayOutcome outcome = replay_order(files, samples());
+    EXPECT_EQ(outcome.weights_hash, summary.at("weights_hash")) << testing::PrintToString(flags);
+    EXPECT_GE(outcome.pushes, 20);
+    EXPECT_LT(outcome.pushes, 30);
+  }
+}
+
 TEST(RecordedJob, IsRefusedWithoutAllItsRecordsAndItsData) {
   TrainingRuns runs;
   runs.train(parameter_servers({.workers = 2, .servers = 2}), small_job(runs));

@@ -36,6 +36,13 @@ Arguments words_of(const std::string& text) {
 std::string refusal_of(const Arguments& words) {
   return message_if_thrown<UsageError>([&] { (void)parse_train(words, kTasks); });
 }
+std::string shared_refusal(const Arguments& more, const Arguments& push = {}) {
+  return message_if_thrown<UsageError>([&] {
+    (void)parse_train(
+        as_words("--strategy central-storage --share-devices --consistency async", push, more),
+        Environment(Environment::Variables{}));
+  });
+}
 std::string local_refusal(const Arguments& more) {
   return refusal_of(as_words("--strategy local-sgd --share-devices --sync-every 8", more));
 }
@@ -101,6 +108,7 @@ const std::map<std::string, std::string>& uses() {
       {"--reduce-on-plateau", "--reduce-on-plateau metric=loss,patience=3,factor=0.1"},
       {"--keep-best", "--keep-best --checkpoint-dir /tmp/run"},
       {"--consistency", "--consistency sync"},
+      {"--push", "--push displacement"},
       {"--max-staleness", "--max-staleness 2"},
       {"--backup-workers", "--backup-workers 1"},
       {"--staleness-rule", "--staleness-rule dc"},
@@ -139,7 +147,7 @@ const std::map<std::string, std::string> kOwnUses = {
     {"--outer-learning-rate", "--outer-learning-rate 0.5"},
     {"--outer-momentum", "--outer-momentum 0.5"},
     {"--outer-nesterov", "--outer-momentum 0.5 --outer-nesterov"},
-    {"--inner-state", "--inner-state average"},
+    {"--inner-state", "--inner-state reset"},
     {"--local-from", "--outer post-local --local-from 1.5"},
     {"--sync-groups", "--replicas 2 --sync-groups 4"},
     {"--outer-scale-by-rate", "--outer-momentum 0.5 --outer-scale-by-rate"}};
@@ -171,11 +179,42 @@ TEST(LocalSgdFlags, AreHonouredOrRefusedInOneLine) {
 TEST(LocalSgdFlags, BelongToLocalSgd) {
   for (const auto& [flag, use] : kOwnUses) {
     EXPECT_EQ(local_refusal(words_of(use)), "");
-    EXPECT_TRUE(
-        refusal_of(as_words("--strategy multi-worker-mirrored --share-devices", words_of(use)))
-            .ends_with("requires --strategy local-sgd"))
+    EXPECT_TRUE(contains(
+        refusal_of(as_words("--strategy multi-worker-mirrored --share-devices", words_of(use))),
+        "requires --strategy local-sgd"))
         << flag;
   }
+}
+
+// Values that workers with gradients take and workers with displacements refuse.
+const std::set<std::string> kRefusedWithDisplacements = {"--devices", "--batch-norm", "--ema",
+                                                         "--staleness-rule", "--consistency"};
+// Flags of local updates that workers with displacements refuse.
+const std::set<std::string> kOfExchanges = {"--local-from", "--sync-groups",
+                                            "--outer-scale-by-rate"};
+
+TEST(DisplacementFlags, AreHonouredOrRefusedInOneLine) {
+  const Arguments push = as_words("--push displacement --sync-every 8");
+  EXPECT_EQ(shared_refusal({}, push), "");
+  for (const TrainFlag& flag : train_flags()) {
+    if (flag.field == nullptr || kOwnUses.contains(flag.name) || flag.name == "--push") continue;
+    const std::string& use = uses().at(flag.name);
+    const std::string with_gradients = shared_refusal(words_of(use));
+    const std::string refused = shared_refusal(words_of(use), push);
+    if (kRefusedWithDisplacements.contains(flag.name)) {
+      EXPECT_EQ(with_gradients, "") << use;
+      EXPECT_TRUE(contains(refused, "displacement") || contains(refused, "--push requires"))
+          << use << ": " << refused;
+    } else {
+      EXPECT_EQ(refused, with_gradients) << use;
+    }
+    EXPECT_FALSE(contains(refused, "\n")) << refused;
+  }
+  for (const auto& [flag, use] : kOwnUses) {
+    EXPECT_EQ(shared_refusal(words_of(use), push).empty(), !kOfExchanges.contains(flag)) << use;
+    EXPECT_TRUE(contains(shared_refusal(words_of(use)), "requires --strategy local-sgd")) << use;
+  }
+  EXPECT_TRUE(contains(shared_refusal(as_words("--inner-state average"), push), "keep or reset"));
 }
 
 TEST(LocalSgdFlags, DecideUpdatesAndMustBeEqualOnAllTasks) {

@@ -14,7 +14,18 @@ namespace {
 constexpr int kKilledJobWorkers = 3;
 constexpr int kKilledJobServers = 2;
 
+constexpr int kStepsOfRound = 4;
+
 bool has_backup(const KilledJob& job) { return std::string(job.rule) == "backup"; }
+bool has_rounds(const KilledJob& job) { return std::string(job.rule).ends_with("_rounds"); }
+
+// Returns the value of --consistency.
+std::string consistency_of(const KilledJob& job) {
+  const std::string rule = job.rule;
+  if (has_rounds(job)) return rule.substr(0, rule.find('_'));
+  if (rule == "backup") return "sync";
+  return rule == "ssp" || rule == "sync" ? rule : "async";
+}
 
 // Returns the value of --staleness-rule.
 std::string staleness_rule_of(const KilledJob& job) {
@@ -32,10 +43,10 @@ std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const
       "--service-time constant:5 --steps",
       std::to_string(steps), "--metrics", folder / "m.jsonl", "--record", folder / "order",
       "--checkpoint-dir", folder / "ck", "--snapshot-every", snapshot_every, "--staleness-rule",
-      staleness_rule_of(*this), "--consistency",
-      has_backup(*this)                    ? "sync"
-      : staleness_rule_of(*this) == "none" ? rule
-                                           : "async");
+      staleness_rule_of(*this), "--consistency", consistency_of(*this));
+  if (has_rounds(*this)) {
+    words = words + as_words("--push displacement --sync-every", std::to_string(kStepsOfRound));
+  }
   if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
   return syncopate_command(words);
 }
@@ -60,7 +71,8 @@ void expect_ended_exactly(const KilledJob& job, const TemporaryFolder& folder,
   EXPECT_EQ(batches.size(), static_cast<std::size_t>(job.steps * batches_per_step));
   int repeats = 0;
   for (const int times : batches) repeats += times - 1;
-  EXPECT_LE(repeats, kills.servers == 0 ? repeated : kills.workers)
+  const int most_pushes = kills.servers == 0 ? repeated : kills.workers;
+  EXPECT_LE(repeats, most_pushes * (has_rounds(job) ? kStepsOfRound : 1))
       << "batches are in the values twice\n"
       << result.err;
 }

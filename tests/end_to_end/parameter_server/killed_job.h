@@ -12,7 +12,7 @@ namespace syncopate::test {
 
 struct KilledJob {
   // async, ssp or sync; backup: sync with one backup worker; ringmaster or rennala: async with this
-  // staleness rule.
+  // staleness rule; async_rounds or ssp_rounds: workers push displacements.
   const char* rule = "async";
   int steps = 300;
   const char* snapshot_every = "1";  // seconds

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace syncopate::test {
 namespace {
@@ -29,8 +30,20 @@ std::map<std::uint32_t, fs::path> files_of(const fs::path& file, int shard) {
 
 void roll_back(ShardHistory& history, BucketId bucket, std::uint64_t version) {
   std::vector<ps::OrderEntry>& applied = history.applied[bucket];
-  std::erase_if(applied, [&](const auto& entry) { return entry.version_after > version; });
+  const auto is_undone = [&](const auto& entry) { return entry.version_after > version; };
+  std::erase_if(applied, is_undone);
+  std::erase_if(history.batches[bucket], is_undone);
   if (applied.empty()) history.first_versions[bucket] = version;
+}
+
+// Adds the batches of an applied push: those of its round, or its own.
+void add_batches(ShardHistory& history, const ps::OrderEntry& push,
+                 std::vector<ps::OrderEntry> round) {
+  if (round.empty() && push.lanes > 0) round.push_back(push);
+  for (ps::OrderEntry& step : round) {
+    step.version_after = push.version_after;
+    history.batches[push.bucket].push_back(step);
+  }
 }
 
 }  // namespace
@@ -44,9 +57,18 @@ ShardHistory history_of(const fs::path& file, int shard) {
     const bool has_served = std::ranges::any_of(
         record.entries, [](const ps::OrderEntry& entry) { return entry.kind == Kind::kApplied; });
     if (!has_served) continue;
+    std::vector<ps::OrderEntry> round;
     for (const ps::OrderEntry& entry : record.entries) {
+      if (entry.kind == Kind::kInnerStep) {
+        round.push_back(entry);
+        continue;
+      }
       if (entry.kind == Kind::kWritten) roll_back(history, entry.bucket, entry.version_after);
-      if (entry.kind == Kind::kApplied) history.applied[entry.bucket].push_back(entry);
+      if (entry.kind == Kind::kApplied) {
+        history.applied[entry.bucket].push_back(entry);
+        add_batches(history, entry, std::exchange(round, {}));
+      }
+      round.clear();
     }
   }
   return history;
@@ -54,9 +76,9 @@ ShardHistory history_of(const fs::path& file, int shard) {
 
 std::vector<int> batches_in(const ShardHistory& shard_0) {
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, int> times;
-  for (const auto& [bucket, applied] : shard_0.applied) {
-    for (const ps::OrderEntry& entry : applied) {
-      if (entry.lanes > 0) ++times[{entry.batch.epoch, entry.batch.begin, entry.batch.end}];
+  for (const auto& [bucket, batches] : shard_0.batches) {
+    for (const ps::OrderEntry& entry : batches) {
+      ++times[{entry.batch.epoch, entry.batch.begin, entry.batch.end}];
     }
   }
   std::vector<int> counts;

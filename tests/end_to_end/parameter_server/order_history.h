@@ -16,6 +16,8 @@ namespace syncopate::test {
 struct ShardHistory {
   std::map<BucketId, std::uint64_t> first_versions;  // the versions of buckets before any push
   std::map<BucketId, std::vector<ps::OrderEntry>> applied;
+  // One entry for each batch in the values, with the version that contains it.
+  std::map<BucketId, std::vector<ps::OrderEntry>> batches;
   int starts = 0;
 };
 

@@ -94,7 +94,7 @@ TEST(Client, ListsItsBatchesWhenItReconnects) {
   const auto trained = first.get();
   EXPECT_EQ(trained->begin, 4);
   EXPECT_EQ(client->next_lease()->begin, 6);  // the input asks for batches ahead of the training
-  client->begin_step({.batch = *trained, .samples = 2});
+  client->begin_step({.batches = {*trained}, .samples = 2});
   client->push(0);
   server.await<wire::PushT>(*server.data);
   wire::ValuesT answer;

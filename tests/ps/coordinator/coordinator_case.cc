@@ -46,7 +46,7 @@ wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch) {
   wire::PushT push;
   push.sequence = sequence;
   push.ends_step = true;
-  push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
+  push.batches.emplace_back(batch.epoch, batch.begin, batch.end);
   push.loss = 0.5;
   push.metric = 1;
   push.samples = batch.end - batch.begin;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ps/coordinator/wire_conversion.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 #include "tests/support/contains.h"
 
@@ -40,6 +41,48 @@ TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
   EXPECT_EQ(leases->status->loss, 0.5);
   EXPECT_EQ(leases->status->metric, 1);
   EXPECT_EQ(leases->status->live_workers, 2);
+}
+
+// Two workers hold batches of their rounds, and each waits for the batches of the other.
+TEST(LeaseQueue, TellsWaitingWorkersToEndTheirRoundsWhenAllBatchesAreGranted) {
+  wire::DeclarationT declaration = steps(3);
+  declaration.outer = std::make_unique<wire::OuterStepT>();
+  StartedJob job(declaration);
+  wire::PushT round = make_push(1, job.lease(0));
+  const SampleRange other = job.lease(1);
+  round.batches.push_back(to_wire(job.lease(0)));
+  ask(job, 0, 1);
+  const auto told = job.take<wire::LeasesT>(worker(0));
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(told->all_granted && told->ranges.empty() && !told->finished);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(1))) << "it has not asked";
+
+  round.loss = 1.5;
+  job.trained(0, 1, round);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(0))) << "it was told";
+  ask(job, 1, 1);
+  const auto status = job.take<wire::LeasesT>(worker(1));
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(status->all_granted);
+  EXPECT_EQ(status->status->step, 2);
+  EXPECT_EQ(status->status->loss, 1.5);
+
+  job.lose(worker(1));  // its batch goes to the worker that waits
+  EXPECT_EQ(ranges_of(*job.take<wire::LeasesT>(worker(0))), std::vector<SampleRange>{other});
+  ask(job, 0, 1);
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(0))->all_granted) << "a new request is told again";
+}
+
+TEST(LeaseQueue, CountsTheBatchesOfARoundThatNoOtherWorkerHolds) {
+  wire::DeclarationT declaration = steps(4);
+  declaration.outer = std::make_unique<wire::OuterStepT>();
+  StartedJob job(declaration);
+  wire::PushT round = make_push(1, job.lease(0));
+  round.batches.push_back(to_wire(job.lease(1)));
+  round.loss = 1.0;
+  job.trained(0, 1, round);
+  EXPECT_EQ(job.coordinator->status().step, 1);
+  EXPECT_EQ(job.coordinator->status().loss, 0.5);
 }
 
 TEST(LeaseQueue, CountsTheBadSamplesOfEachEpochOverAllWorkers) {

@@ -15,7 +15,9 @@ Key key_of(const SampleRange& batch) { return {batch.epoch, batch.begin, batch.e
 
 std::map<Key, int> count_batches(const std::vector<TrainingPush>& applied) {
   std::map<Key, int> counts;
-  for (const TrainingPush& push : applied) ++counts[key_of(push.batch)];
+  for (const TrainingPush& push : applied) {
+    for (const SampleRange& batch : push.batches) ++counts[key_of(batch)];
+  }
   return counts;
 }
 
@@ -188,6 +190,7 @@ std::string ScheduledJob::description() const {
     text += ", staleness rule " + std::to_string(declaration_.staleness_rule) + ":" +
             std::to_string(declaration_.staleness_number);
   }
+  if (declaration_.outer != nullptr) text += ", rounds";
   if (lost_workers_) text += ", workers lost";
   if (lost_servers_) text += ", servers lost";
   if (was_stopped_) text += ", stopped";

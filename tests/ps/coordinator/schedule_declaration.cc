@@ -24,6 +24,10 @@ wire::DeclarationT ScheduledJob::random_declaration() {
     declaration.staleness_number =
         collects ? 2 + 2 * rule_chance_.below(2) : 1 + rule_chance_.below(3);
   }
+  if (consistency != Consistency::kSync && declaration.staleness_rule == 0 &&
+      rule_chance_.one_in(2)) {
+    declaration.outer = std::make_unique<wire::OuterStepT>();
+  }
   declaration.dataset_size = 7 + chance_.below(4);
   declaration.batch_size = 2;
   const bool is_synchronous = consistency == Consistency::kSync && declaration.backup_workers == 0;

@@ -113,9 +113,8 @@ ScheduledJob::Choices ScheduledJob::choices() {
       events_.pop_front();
       wire::PushT push;
       push.sequence = event.push.id.sequence;
-      push.loss = 1.0;
-      const SampleRange& batch = event.push.batch;
-      push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
+      push.batches = to_wire(event.push.batches);
+      push.loss = static_cast<double>(std::max<std::size_t>(push.batches.size(), 1));
       const PushId& id = event.push.id;
       if (event.kind == ServerEvent::Kind::kApplied) {
         coordinator_->on_push_applied(id.worker, id.incarnation, push, event.version);

@@ -16,7 +16,7 @@ namespace syncopate::ps {
 struct TrainingPush {
   PushId id;
   std::uint64_t version = 0;
-  SampleRange batch;
+  std::vector<SampleRange> batches;
 };
 
 class ScheduledRule {

@@ -9,6 +9,7 @@ namespace syncopate::ps {
 namespace {
 
 constexpr std::size_t kAhead = 2;
+constexpr std::size_t kStepsOfRound = 3;
 
 }  // namespace
 
@@ -21,8 +22,9 @@ void ScheduledWorker::start() {
   sequence_ = 0;
   server_0_incarnation_ = 0;
   leases_.clear();
+  round_.clear();
   requested_ = 0;
-  is_dismissed_ = has_finished_ = initialises_ = is_welcome_ = false;
+  is_dismissed_ = has_finished_ = initialises_ = is_welcome_ = knows_all_granted_ = false;
   to_push_.clear();
   unanswered_.clear();
   undone_.clear();
@@ -54,7 +56,10 @@ void ScheduledWorker::send_hello(bool with_declaration) {
   hello.sequence = sequence_;
   hello.call = call_;
   for (const SampleRange& range : leases_) hello.held.push_back(to_wire(range));
-  if (unanswered_.contains(0)) hello.held.push_back(to_wire(batch_));
+  for (const SampleRange& range : round_) hello.held.push_back(to_wire(range));
+  if (unanswered_.contains(0)) {
+    for (const SampleRange& range : batches_) hello.held.push_back(to_wire(range));
+  }
   hello.fingerprint = fingerprint_of(declaration_);
   if (with_declaration) hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
   send(std::move(hello));
@@ -108,6 +113,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
         leases_.push_back({range.epoch(), range.begin(), range.end()});
       }
       is_dismissed_ = is_dismissed_ || leases.finished;
+      knows_all_granted_ = leases.all_granted;
       return;
     }
     case wire::Body::Assignment:
@@ -135,8 +141,9 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
 
 void ScheduledWorker::roll_back() {
   stage_ = Stage::kConnecting;
-  initialises_ = false;
+  initialises_ = knows_all_granted_ = false;
   leases_.clear();
+  round_.clear();
   requested_ = 0;
   is_dismissed_ = false;
   to_push_.clear();
@@ -157,10 +164,10 @@ void ScheduledWorker::join(int server) {
 void ScheduledWorker::begin_step() {
   if (is_synchronous()) {
     --steps_left_;
-    batch_ = {};
+    batches_.clear();
   } else {
-    batch_ = leases_.front();
-    leases_.pop_front();
+    if (!has_rounds()) train();
+    batches_ = std::exchange(round_, {});
   }
   ++sequence_;
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
@@ -169,12 +176,23 @@ void ScheduledWorker::begin_step() {
   }
 }
 
+void ScheduledWorker::train() {
+  round_.push_back(leases_.front());
+  leases_.pop_front();
+}
+
+bool ScheduledWorker::ends_round() const {
+  if (round_.empty()) return false;
+  const bool has_none = leases_.empty() && (knows_all_granted_ || is_dismissed_);
+  return round_.size() == kStepsOfRound || has_none;
+}
+
 void ScheduledWorker::push_to(int server) {
   to_push_.erase(server);
   ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
   // A push to a dead or restarted server is lost.
   if (at.is_alive && at.incarnation() == shards_[server]) {
-    at.push({{index_, incarnation_, sequence_}, versions_[server], batch_});
+    at.push({{index_, incarnation_, sequence_}, versions_[server], batches_});
   }
 }
 
@@ -218,8 +236,15 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
     if (!to_join_.contains(s)) can.emplace_back([this, s] { push_to(s); });
   }
   const bool is_idle = to_push_.empty() && unanswered_.empty();
-  const bool has_work = is_synchronous() ? steps_left_ > 0 : !leases_.empty();
-  if (is_idle && has_work && to_join_.empty()) can.emplace_back([this] { begin_step(); });
+  const bool is_free = is_idle && to_join_.empty();
+  const bool has_batch = !leases_.empty() && round_.size() < kStepsOfRound;
+  // Within a round, a worker needs no server.
+  const bool trains = has_rounds() && has_batch && (is_free || !round_.empty());
+  if (trains) can.emplace_back([this] { train(); });
+  const bool has_work = is_synchronous() ? steps_left_ > 0
+                        : has_rounds()   ? ends_round()
+                                         : has_batch;
+  if (is_free && has_work) can.emplace_back([this] { begin_step(); });
   const bool wants_more = leases_.size() + static_cast<std::size_t>(requested_) < kAhead;
   if (!is_synchronous() && !is_dismissed_ && wants_more) {
     can.emplace_back([this] {

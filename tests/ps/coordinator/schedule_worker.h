@@ -53,7 +53,12 @@ class ScheduledWorker {
   void learn(const std::vector<std::unique_ptr<wire::ServerAddressT>>& addresses);
   void roll_back();
   void join(int server);
+  bool has_rounds() const { return declaration_.outer != nullptr; }
   void begin_step();
+  // Trains a batch, which the worker pushes at the end of its round.
+  void train();
+  // Returns whether the round must end: it is full, or there is no batch for its next step.
+  bool ends_round() const;
   void push_to(int server);
   bool is_synchronous() const {
     return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
@@ -78,8 +83,10 @@ class ScheduledWorker {
   std::deque<SampleRange> leases_;
   int requested_ = 0;
   bool is_dismissed_ = false;
-  std::int64_t steps_left_ = 0;  // used by synchronous jobs only
-  SampleRange batch_;
+  std::int64_t steps_left_ = 0;       // used by synchronous jobs only
+  std::vector<SampleRange> round_;    // trained batches that are not pushed yet
+  bool knows_all_granted_ = false;    // no batch is left for now
+  std::vector<SampleRange> batches_;  // of the last push
   std::set<int> to_push_;
   std::set<int> unanswered_;
   std::deque<std::uint64_t> undone_;  // snapshots that are still to be evaluated or saved

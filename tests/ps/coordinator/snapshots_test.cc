@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "ps/coordinator/wire_conversion.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 #include "tests/support/contains.h"
 
@@ -216,6 +217,23 @@ TEST(Snapshots, AreDueAtMultiplesOfTheStepNumber) {
   job.start(initialised);
   job.train(0, 1);
   EXPECT_TRUE(job.take<wire::FreezeT>(server(0)));
+}
+
+// A round of 2 batches ends at step 3: step 2 has passed.
+TEST(Snapshots, AreDueWhenARoundPassesAMultipleOfTheStepNumber) {
+  wire::DeclarationT declaration = with_checkpoints(2);
+  declaration.outer = std::make_unique<wire::OuterStepT>();
+  StartedJob job(declaration);
+  job.train(0, 1);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  wire::PushT round = make_push(2, job.lease(0));
+  round.batches.push_back(to_wire(job.lease(0)));
+  job.trained(0, 1, round);
+  job.freeze_and_copy({{0, 1, 2}});
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_TRUE(assignment->writes_checkpoint);
+  EXPECT_EQ(assignment->step, 3);
 }
 
 TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {

@@ -164,7 +164,7 @@ void TestWorker::begin(float first) {
 void TestWorker::step(float gradient, const SampleRange& batch) {
   std::ranges::fill(gradients, gradient);
   client->begin_step(
-      {.learning_rate = 1.0F, .batch = batch, .samples = 1, .stops = {}, .state = {}});
+      {.learning_rate = 1.0F, .batches = {batch}, .samples = 1, .stops = {}, .state = {}});
   for (std::size_t b = 0; b < shape_.bucket_sizes.size(); ++b) client->push(static_cast<int>(b));
   client->finish_step();
   client->flush();

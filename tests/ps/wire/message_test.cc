@@ -44,7 +44,7 @@ TEST(Message, KeepsItsFields) {
   push.sequence = std::uint64_t{1} << 63;
   push.learning_rate = 0.1F;
   push.codec = Codec::Bf16;
-  push.batch = std::make_unique<SampleRange>(1, 64, 128);
+  push.batches = {SampleRange(1, 64, 128), SampleRange(1, 128, 192)};
   push.stops = {0, 1};
   const auto back = decode(encode(make_message(std::move(push))));
   ASSERT_TRUE(back);
@@ -55,8 +55,8 @@ TEST(Message, KeepsItsFields) {
   EXPECT_EQ(found->sequence, std::uint64_t{1} << 63);
   EXPECT_EQ(found->learning_rate, 0.1F);
   EXPECT_EQ(found->codec, Codec::Bf16);
-  ASSERT_NE(found->batch, nullptr);
-  EXPECT_EQ(found->batch->end(), 128);
+  ASSERT_EQ(found->batches.size(), 2U);
+  EXPECT_EQ(found->batches[1].end(), 192);
   EXPECT_EQ(found->stops, (std::vector<std::int32_t>{0, 1}));
 }
 
@@ -137,9 +137,9 @@ TEST(Header, ThatIsTruncatedIsRefused) {
 TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
   MessageT message = make_message(ReadyT{});
   message.protocol = kProtocol + 1;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 5, expected 4");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 6, expected 5");
   message.protocol = 0;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 4");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 5");
 }
 
 TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
@@ -152,7 +152,7 @@ TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
   builder.AddOffset(Message::VT_BODY, text);
   builder.Finish(flatbuffers::Offset<Message>(builder.EndTable(start)), MessageIdentifier());
   EXPECT_EQ(problem_with(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()))),
-            "protocol 5, expected 4");
+            "protocol 6, expected 5");
 }
 
 TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {

@@ -225,7 +225,8 @@ std::vector<MessageT> steps() {
     p.learning_rate = 0.1F;
     p.codec = Codec::TopK;
     p.in_segment = p.wants_values = p.ends_step = p.has_state = true;
-    p.batch = std::make_unique<SampleRange>(0, 64, 128);
+    p.batches.emplace_back(0, 64, 128);
+    p.inner_rates = {0.5F};
     p.lanes = 2;
     p.loss = 2.25;
     p.metric = 8;

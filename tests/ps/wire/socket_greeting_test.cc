@@ -245,7 +245,7 @@ TEST(ASocketWithANonce, RefusesAnotherVersionInItsOwnProtocol) {
     problem += testing::internal::GetCapturedStderr();
     return old->foreign_messages() == 1;
   }));
-  EXPECT_TRUE(contains(problem, "protocol 3, expected 4"));
+  EXPECT_TRUE(contains(problem, "protocol 4, expected 5"));
 }
 
 TEST(ASocketWithANonce, NoticesAServerThatDoesNotAnswerTheGreeting) {

@@ -51,6 +51,14 @@ void LeasedBatchSource::stop() noexcept {
   }
 }
 
+bool LeasedBatchSource::await_lease() {
+  std::unique_lock lock(mutex_);
+  num_asked_ = taken_ + 1;
+  asked_.notify_all();
+  leased_.wait(lock, [&] { return num_leased_ > taken_ || ended_ || has_none_now_; });
+  return num_leased_ > taken_;
+}
+
 const ps::SampleRange* LeasedBatchSource::upcoming() {
   {
     std::unique_lock lock(mutex_);
@@ -107,12 +115,13 @@ bool LeasedBatchSource::lease(std::int64_t sequence) {
   std::optional<ps::SampleRange> leased;
   std::exception_ptr error;
   try {
-    leased = request_lease();
+    leased = await_next_lease();
   } catch (...) {
     error = std::current_exception();
   }
   {
     const std::lock_guard lock(mutex_);
+    has_none_now_ = false;
     if (leased) {
       leases_[static_cast<std::size_t>(sequence) % leases_.size()] = *leased;
       ++num_leased_;
@@ -126,9 +135,19 @@ bool LeasedBatchSource::lease(std::int64_t sequence) {
   return leased.has_value();
 }
 
+std::optional<ps::SampleRange> LeasedBatchSource::await_next_lease() {
+  for (;;) {
+    const std::optional<ps::SampleRange> next = request_lease();
+    if (!next || next->begin != next->end) return next;
+    const std::lock_guard lock(mutex_);
+    has_none_now_ = true;
+    leased_.notify_one();
+  }
+}
+
 std::optional<ps::SampleRange> LeasedBatchSource::request_lease() {
   const std::optional<ps::SampleRange> leased = lease_source_.next_lease();
-  if (!leased) return leased;
+  if (!leased || *leased == ps::SampleRange{}) return leased;
   const std::int64_t most = reader_.plan().most_samples();
   if (leased->epoch >= 0 && leased->begin >= 0 && leased->begin < leased->end &&
       leased->end <= dataset_size_ && leased->end - leased->begin <= most) {

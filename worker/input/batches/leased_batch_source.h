@@ -20,9 +20,9 @@ namespace syncopate {
 
 // The functions through which a batch source leases ranges of samples from the job.
 struct LeaseSource {
-  // Returns the next range of samples that the job leases to this worker; nullopt if none is left.
-  // May block. Reader threads call it one at a time, and not again after it returned nullopt or
-  // threw.
+  // Returns the next range of samples that the job leases to this worker; nullopt if none is left;
+  // an empty range if the job has none now (AsynchronousJob::next_lease()). May block. Reader
+  // threads call it one at a time, and not again after it returned nullopt or threw.
   std::function<std::optional<ps::SampleRange>()> next_lease;
   // Makes the call of next_lease() that is waiting now return, and makes later calls return at
   // once. Called once, when the source is destroyed.
@@ -46,6 +46,9 @@ class LeasedBatchSource final : public BatchSource {
   // The data set must outlive the source. Throws what make_batch_source() throws.
   LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseSource source);
 
+  // Waits until the next lease is known, and returns whether there is one. Returns false if none is
+  // left, or if the job has none now because other workers hold all batches.
+  bool await_lease();
   // Returns the samples of the batch that next() will return; null at the end. Waits for the lease,
   // but not until its samples are read. The result is valid until the next call of next(). Throws
   // what next_lease() threw, and throws it again on every later call. Throws UsageError for a lease
@@ -67,6 +70,8 @@ class LeasedBatchSource final : public BatchSource {
   void fill(std::int64_t sequence, std::size_t slot);
   bool lease(std::int64_t sequence);
   std::optional<ps::SampleRange> request_lease();
+  // Returns the next lease that is not empty, or nullopt. Wakes the consumer at an empty one.
+  std::optional<ps::SampleRange> await_next_lease();
   void stop() noexcept;
 
   const BatchReader reader_;
@@ -86,7 +91,8 @@ class LeasedBatchSource final : public BatchSource {
   std::vector<ps::SampleRange> leases_;  // the range of samples leased for each batch slot
   std::int64_t num_asked_ = 0;           // batches that the consumer has requested
   std::int64_t num_leased_ = 0;
-  bool ended_ = false;  // whether next_lease() returned nullopt or threw
+  bool has_none_now_ = false;  // next_lease() returned an empty range, and no other one since
+  bool ended_ = false;         // whether next_lease() returned nullopt or threw
   std::exception_ptr error_;
   bool stopping_ = false;
 

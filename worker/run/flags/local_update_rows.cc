@@ -16,10 +16,11 @@ constexpr InComparison kNotYet = {
     .advice = "use syncopate train",
     .plan_advice = "plan does not predict this kind of local updates; leave it out"};
 
-bool has_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
-constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd"};
+constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd or --push displacement"};
+bool exchanges_in_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
+constexpr TrainFlag::Need kExchanges = {exchanges_in_rounds, "--strategy local-sgd"};
 bool begins_with_sums(const TrainOptions& o) {
-  return has_rounds(o) && outer_rule_row(o.strategy.local.outer).begins_with_sums;
+  return exchanges_in_rounds(o) && outer_rule_row(o.strategy.local.outer).begins_with_sums;
 }
 constexpr TrainFlag::Need kSums = {begins_with_sums, "--outer post-local"};
 
@@ -55,12 +56,29 @@ std::string names_with(bool OuterRuleOptions::*trait) {
 
 std::vector<TrainFlag> local_update_flags() {
   return {
+      {.name = "--push",
+       .help =
+           "what the workers of servers or of central-storage push (gradient: the gradient of each "
+           "batch; displacement: what the worker's own optimizer changed in --sync-every steps, "
+           "with which the servers make an outer step at once). With displacement, "
+           "--max-staleness counts pushes; --steps counts the steps of all workers",
+       .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.local.push); },
+       .needs = {{[](const TrainOptions& o) { return strategy_of(o).shares_variables(); },
+                  "--strategy parameter-server or central-storage"},
+                 {[](const TrainOptions& o) {
+                    return o.strategy.consistency.consistency != ps::Consistency::kSync;
+                  },
+                  "--consistency async or ssp"}},
+       .decides_updates = true,
+       .in_comparison = {.use = InComparison::kRefused,
+                         .advice = "use syncopate train",
+                         .plan_advice = "plan does not predict displacements; leave it out"}},
       {.name = "--sync-every",
        .help = "number of steps that each worker trains with its own values between two exchanges; "
                "these steps are a round. At the end of a round, workers exchange as many bytes as "
                "in a step of multi-worker-mirrored",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.sync_every; },
-       .rules = {.default_text = "none: local-sgd requires the flag",
+       .rules = {.default_text = "none: local-sgd and --push displacement require the flag",
                  .least = 1,
                  .most = kMostInRound,
                  .example = "8"},
@@ -78,7 +96,8 @@ std::vector<TrainFlag> local_update_flags() {
       {.name = "--outer-learning-rate",
        .help = "factor of the outer step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_learning_rate; },
-       .rules = {.default_text = defaults_of(&OuterRuleOptions::learning_rate),
+       .rules = {.default_text = defaults_of(&OuterRuleOptions::learning_rate) +
+                                 "; with --push displacement divided by the number of workers",
                  .above = 0.0,
                  .example = "0.7"},
        .needs = {kRounds},
@@ -100,14 +119,14 @@ std::vector<TrainFlag> local_update_flags() {
            "scale the outer momentum by the change of the inner learning rate; always on with " +
            names_with(&OuterRuleOptions::scale_by_rate),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_scale_by_rate; },
-       .needs = {kRounds},
+       .needs = {kExchanges},
        .decides_updates = true},
       {.name = "--sync-groups",
        .help = "number of times per round that the replicas of one task average their values; must "
                "divide --sync-every",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.sync_groups; },
        .rules = {.least = 1, .most = kMostInRound},
-       .needs = {kRounds},
+       .needs = {kExchanges},
        .decides_updates = true,
        .in_comparison = kNotYet},
       {.name = "--local-from",
@@ -117,7 +136,7 @@ std::vector<TrainFlag> local_update_flags() {
        .rules = {.default_text = "none: post-local requires the flag",
                  .least = 0.0,
                  .example = "1.5"},
-       .needs = {kRounds, kSums},
+       .needs = {kExchanges, kSums},
        .decides_updates = true},
       {.name = "--inner-state",
        .help = "optimizer state of the workers at the end of a round (keep: each worker keeps its "

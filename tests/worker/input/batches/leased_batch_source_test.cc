@@ -89,6 +89,26 @@ Ranges whole_epochs(std::int64_t epochs, std::int64_t size, std::int64_t batch) 
   return ranges;
 }
 
+TEST(LeasedBatchSource, SaysThatTheJobHasNoLeaseNow) {
+  const CountingDataset dataset(100);
+  FakeLeaseSource lease_source({{0, 0, 4}, {}}, FakeLeaseSource::End::kWait);
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, lease_source.hooks());
+  EXPECT_TRUE(source.await_lease());
+  source.next();
+  EXPECT_FALSE(source.await_lease());
+}
+
+TEST(LeasedBatchSource, WaitsForALeaseThatComesAfterNone) {
+  const CountingDataset dataset(100);
+  FakeLeaseSource lease_source({{}, {0, 4, 8}, {}});
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, lease_source.hooks());
+  ASSERT_NE(source.upcoming(), nullptr);
+  EXPECT_EQ(*source.upcoming(), (ps::SampleRange{0, 4, 8}));
+  source.next();
+  EXPECT_FALSE(source.await_lease());
+  EXPECT_EQ(source.upcoming(), nullptr);
+}
+
 TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
   const CountingDataset dataset(100);
   const Ranges leases = {{0, 10, 14}, {0, 2, 4}, {3, 96, 100}, {1, 7, 8}};

@@ -1,0 +1,93 @@
+// Tests jobs with workers that push displacements.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/training_runs.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
+
+namespace syncopate::test {
+namespace {
+
+// 32 batches of 16 samples per epoch.
+const Arguments kModel = as_words(
+    "--model mlp --data synthetic:1x8x8:4:512 --batch-size-per-replica 16 --threads 1 "
+    "--no-progress");
+const Arguments kRounds = as_words("--push displacement --sync-every 5");
+
+class JobsThatPushDisplacements : public testing::TestWithParam<const char*> {};
+
+// No round of 3 workers ends with the data. Every sample is in one push.
+TEST_P(JobsThatPushDisplacements, LearnAndTrainEverySampleOnce) {
+  TrainingRuns runs;
+  const auto summary = runs.summary_of(
+      parameter_servers({.workers = 3, .servers = 2}),
+      kModel + kRounds +
+          as_words("--epochs 4 --learning-rate 0.05 --optimizer sgd --outer-learning-rate 0.7") +
+          as_words("--consistency", std::string(GetParam())));
+  EXPECT_EQ(summary.at("steps"), 128);
+  EXPECT_EQ(summary.at("samples"), 4 * 512);
+  EXPECT_GE(summary.at("test_accuracy"), 0.95);
+  const nlohmann::json settings = runs.lines("begin").front().at("local_updates");
+  EXPECT_EQ(settings.at("push"), "displacement");
+  EXPECT_EQ(settings.at("outer_learning_rate"), 0.7);
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, JobsThatPushDisplacements, testing::Values("async", "ssp"));
+
+TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes) {
+  const TemporaryFolder scratch;
+  // The rounds are longer than the run.
+  const Arguments job =
+      parameter_servers({.workers = 2, .servers = 2},
+                        kModel + as_words("--push displacement --sync-every 1000000 --optimizer "
+                                          "adam --log-every 1 --checkpoint-dir",
+                                          scratch / "ck"));
+  RunningProgram program(
+      syncopate_command(job + as_words("--steps 100000000 --service-time constant:1 --metrics",
+                                       scratch / "m.jsonl")));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"begin\"", 1));
+  program.send(SIGTERM);
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  const std::vector<std::string> checkpoints = names_in(scratch / "ck");
+  ASSERT_EQ(checkpoints.size(), 1U);
+  const int step = std::stoi(checkpoints.back().substr(std::string("checkpoint-").size(), 12));
+  EXPECT_GE(step, 1);
+  const ProgramResult rest =
+      successful(run_syncopate(job + as_words("--steps", std::to_string(step + 90),
+                                              "--resume --metrics", scratch / "rest.jsonl")));
+  const nlohmann::json summary = summary_of(scratch / "rest.jsonl");
+  EXPECT_EQ(summary.at("steps"), step + 90);
+  EXPECT_EQ(summary.at("samples"), (step + 90) * 16);
+  EXPECT_TRUE(contains(rest.out + rest.err, "each worker starts at zero")) << rest.out;
+}
+
+TEST(ACheckpointOfDisplacements, GivesOtherStrategiesItsValues) {
+  TrainingRuns runs;
+  const auto trained = [&](const Arguments& optimizer, const std::string& folder) {
+    const Arguments flags = kModel + optimizer + as_words("--checkpoint-dir", runs / folder);
+    runs.train(parameter_servers({.workers = 2, .servers = 1}),
+               flags + kRounds + as_words("--steps 32 --outer diloco"));
+    return flags;
+  };
+  const Arguments sgd = trained(as_words("--optimizer sgd"), "sgd");
+  const auto resumed = runs.summary_of(one_device(), sgd + as_words("--steps 40 --resume"));
+  EXPECT_EQ(resumed.at("steps"), 40);
+  const Arguments adam = trained(as_words("--optimizer adam"), "adam");
+  const ProgramResult refused =
+      run_syncopate(one_device() + adam + as_words("--steps 40 --resume"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(contains(refused.err, "has no state of the optimizer")) << refused.err;
+  const auto from_values = runs.summary_of(
+      one_device(), kModel + as_words("--optimizer adam --steps 40 --init-from", runs / "adam"));
+  EXPECT_EQ(from_values.at("steps"), 40);
+}
+
+}  // namespace
+}  // namespace syncopate::test
