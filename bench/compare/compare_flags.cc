@@ -14,6 +14,7 @@
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/train_flags.h"
+#include "bench/compare/tune_flags.h"
 #include "bench/plots/text.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
@@ -26,9 +27,6 @@ namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// All seeds of a report are below this number, and all seeds of a search are not.
-constexpr int kMostSeeds = 2000;
 
 // launch restarts all killed workers after the same time.
 void require_restarts_alike(const std::vector<Kill>& kills) {
@@ -216,27 +214,7 @@ void CompareFlags::declare_training() {
            "or 0.85 with cifar10:DIR",
        .least = 0.0,
        .most = 1.0});
-  flags_.begin_group("Tuning");
-  flags_.add(
-      "--tune", [this](const std::string& text) { parse_tune(text); },
-      "search a good learning rate for each variant before the comparison; also search "
-      "`momentum` and `batch-size` if they are named. The search trains each variant equally "
-      "often (12 runs; with momentum or batch-size 32, with both 92), with seeds of its own, and "
-      "judges these runs on samples that they do not train. Not for --clusters, nor for a preset "
-      "that does not mention --tune",
-      {.value = "[momentum,batch-size]", .default_text = "none", .bare = "learning-rate"});
-  flags_.add(
-      "--split", &options_.tune.split,
-      "fraction of the training samples on which the search judges its runs",
-      {.value = "val=FRACTION",
-       .default_text = std::string(kTuningSplit) + ", or the validation split of the data set",
-       .needs = "--tune"});
-  flags_.add(
-      "--tune-seed", &options_.tune.seed,
-      fmt::format("first seed of the runs of the search, from {} on; another seed repeats the "
-                  "search with other initial values and another order of the samples",
-                  kMostSeeds),
-      {.least = kMostSeeds, .most = 1'000'000, .needs = "--tune"});
+  declare_tune_flags(flags_, options_.tune);
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
                    shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
@@ -309,39 +287,6 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   }
   options.cache_dir = default_cache_dir(environment);
   return options;
-}
-
-void CompareFlags::parse_tune(const std::string& text) {
-  options_.tune.is_on = true;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (word == "momentum") {
-      options_.tune.momentum = true;
-    } else if (word == "batch-size") {
-      options_.tune.batch_size = true;
-    } else if (word != "learning-rate") {
-      throw UsageError(
-          fmt::format("--tune {}: expected learning-rate, momentum or batch-size", word));
-    }
-  }
-}
-
-void CompareFlags::check_tune(const CompareOptions& options) const {
-  if (!options.tune.is_on) return;
-  if (!options.tune.split.empty()) parse_split(options.tune.split);
-  const auto preset = std::ranges::find(presets(), preset_, &PresetRow::name);
-  if (preset != presets().end() && !preset->is_tunable) {
-    throw UsageError(fmt::format(
-        "--tune: --preset {} has its own learning rates; leave --preset or --tune out", preset_));
-  }
-  if (!clusters_.empty()) {
-    throw UsageError(
-        "--tune: the best rate depends on the cluster; give the flags of one cluster in place of "
-        "--clusters");
-  }
-  if (options.tune.batch_size && options.batch_size) {
-    throw UsageError("--tune batch-size: --same batch fixes the batch; leave one of them out");
-  }
 }
 
 void CompareFlags::check_share_runs(const CompareOptions& options) const {

@@ -33,9 +33,6 @@ class CompareFlags {
  private:
   void declare_variants();
   void declare_training();
-  void parse_tune(const std::string& text);
-  // Throws UsageError for flags that contradict --tune.
-  void check_tune(const CompareOptions& options) const;
   void add_default_variants(CompareOptions& options) const;
   // Throws UsageError for flags that contradict --share-runs.
   void check_share_runs(const CompareOptions& options) const;

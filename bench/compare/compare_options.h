@@ -35,6 +35,8 @@ struct StepTime {
 };
 
 inline constexpr const char* kTuningSplit = "val=0.1";
+// The seeds of a comparison are below this number, those of its search are not.
+inline constexpr int kMostSeeds = 2000;
 
 // The hyperparameters that are tuned before the comparison. The learning rate is always one of
 // them.
@@ -42,6 +44,10 @@ struct TuneOptions {
   bool is_on = false;
   bool momentum = false;
   bool batch_size = false;
+  bool outer_learning_rate = false;
+  // The numbers of steps in a round that are searched for variants such as local-sgd:average:tuned;
+  // empty: none.
+  std::vector<int> sync_every{};
   // The seed of the first run of each point; the next runs of the point have the next seeds.
   int seed = 10'001;
   // The --split of the tuning runs; "": the validation split of the data, or kTuningSplit.

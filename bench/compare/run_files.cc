@@ -127,7 +127,8 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
     head["variant"]["rounds"] = {
         {"steps", run.variant.sync_every},
         {"outer_step", rounds_words(run.train.strategy.local)},
-        {"has_outer_optimizer", has_outer_optimizer(options, run.variant)}};
+        {"has_outer_optimizer", has_outer_optimizer(options, run.variant)},
+        {"outer_learning_rate", outer_options(run.train.strategy.local).learning_rate}};
   }
   if (const std::string dropped = dropped_words(run.variant.consistency); !dropped.empty()) {
     head["variant"]["drops"] = dropped;

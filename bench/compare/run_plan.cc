@@ -238,7 +238,7 @@ bool has_outer_optimizer(const CompareOptions& options, const Variant& variant) 
       add_flags(options.shared, variant.flags, variant.label).options.strategy;
   set_strategy(variant, strategy);
   check_local_updates(strategy);
-  return needs_displacements(outer_options(strategy.local), 1);
+  return options.tune.outer_learning_rate || needs_displacements(outer_options(strategy.local), 1);
 }
 
 std::optional<Variant> control_of(const CompareOptions& options, const Variant& variant) {

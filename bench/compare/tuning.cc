@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr TuningRange kMomenta{.first = 0, .last = 2, .least = 0, .most = 4};
 constexpr TuningRange kBatches{.first = -1, .last = 1, .least = -6, .most = 6};
+constexpr TuningRange kOuterRates{.first = -1, .last = 1, .least = -6, .most = 6};
 
 // Replaces the flag among the words of a variant, or adds it.
 void set_flag(std::vector<std::string>& flags, const std::string& name, const std::string& value) {
@@ -76,7 +77,8 @@ void require_samples(const CompareOptions& options, const Variant& variant,
 
 Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts)
     : options_(options), data_(data), facts_(facts), results_(options.variants.size()) {
-  if (options.tune.momentum) space_.momentum = kMomenta;
+  TuningSpace space;  // of a variant with all axes
+  if (options.tune.momentum) space.momentum = kMomenta;
   for (const Variant& variant : options.variants) {
     require_samples(options, variant, data);
     const RunSpec run = plan_run(options, variant, 1, data.train->size());
@@ -88,7 +90,15 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const Data
                       variant.label, run.train.strategy.optimizer.name));
     }
   }
-  if (options.tune.batch_size) space_.batch = batches();
+  if (options.tune.batch_size) space.batch = batches();
+  if (options.tune.outer_learning_rate) space.outer_rate = kOuterRates;
+  if (!options.tune.sync_every.empty()) space.sync_every = rounds();
+  space.runs = runs_of_search(space);
+  for (const Variant& variant : options.variants) {
+    TuningSpace& own = spaces_.emplace_back(space);
+    if (!variant.has_rounds()) own.outer_rate = {};
+    if (!variant.tunes_rounds) own.sync_every = {};
+  }
 }
 
 // Returns the batches to search: each is a whole number of samples, and every variant has an update
@@ -113,6 +123,20 @@ TuningRange Tuning::batches() const {
   return range;
 }
 
+// Returns the positions of the numbers of steps that every variant with tuned rounds trains in a
+// run.
+TuningRange Tuning::rounds() const {
+  const std::vector<int>& all = options_.tune.sync_every;
+  TuningRange range{.last = static_cast<int>(all.size()) - 1};
+  for (const Variant& variant : options_.variants) {
+    if (!variant.tunes_rounds) continue;
+    const std::int64_t steps = updates_of(options_, variant, data_.train->size());
+    while (range.last > 0 && all[static_cast<std::size_t>(range.last)] > steps) --range.last;
+  }
+  range.most = range.last;
+  return range;
+}
+
 Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const {
   Variant at = options_.variants[variant];
   const RunSpec run = plan_run(options_, at, 1, data_.train->size());
@@ -131,6 +155,13 @@ Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const 
     at.worker_batch = std::llround(batch);
     at.update_batch.reset();
   }
+  if (options_.tune.outer_learning_rate && at.has_rounds()) {
+    const double outer = outer_options(run.train.strategy.local).learning_rate;
+    set_flag(at.flags, "--outer-learning-rate", exact_text(outer * std::exp2(point.outer_rate)));
+  }
+  if (at.tunes_rounds) {
+    at.sync_every = options_.tune.sync_every.at(static_cast<std::size_t>(point.sync_every));
+  }
   return at;
 }
 
@@ -139,15 +170,14 @@ std::optional<double> Tuning::target() const {
   const auto baseline = std::ranges::find_if(options_.variants, [&](const Variant& variant) {
     return variant.workers == 1 && !has_outer_optimizer(options_, variant);
   });
-  const std::vector<Result>& results =
-      results_[baseline == options_.variants.end()
-                   ? 0
-                   : static_cast<std::size_t>(baseline - options_.variants.begin())];
+  const std::size_t row = baseline == options_.variants.end()
+                              ? 0
+                              : static_cast<std::size_t>(baseline - options_.variants.begin());
   double best = 0.0;
-  for (const Result& result : results) {
+  for (const Result& result : results_[row]) {
     // Later results must not move the target of the earlier ones.
     if (result.run.seed != static_cast<std::uint64_t>(options_.tune.seed)) continue;
-    if (!is_in_first_grid(space_, result.point)) continue;
+    if (!is_in_first_grid(spaces_[row], result.point)) continue;
     for (const CurvePoint& point : result.run.curve) best = std::fmax(best, point.accuracy);
   }
   return best > 0.0 ? std::optional(std::floor(1000.0 * kTargetShare * best) / 1000.0)
@@ -172,7 +202,7 @@ ComparisonPart Tuning::next_round() {
   ComparisonPart part{.options = options_of_search(options_), .runs = {}, .heads = {}, .files = {}};
   planned_.clear();
   for (std::size_t v = 0; v < options_.variants.size(); ++v) {
-    for (const TuningRun& next : next_runs(space_, trials_of(v))) {
+    for (const TuningRun& next : next_runs(spaces_[v], trials_of(v))) {
       Variant variant = variant_at(v, next.point);
       std::string flags;
       for (const std::string& flag : variant.flags)
@@ -180,6 +210,7 @@ ComparisonPart Tuning::next_round() {
       if (options_.tune.batch_size) {
         flags += fmt::format(",batch-size-per-replica={}", *variant.worker_batch);
       }
+      if (variant.tunes_rounds) flags += fmt::format(",sync-every={}", variant.sync_every);
       // Variants that differ only in their flags would otherwise have runs of the same name.
       const bool is_word_unique =
           std::ranges::count(options_.variants, variant.word, &Variant::word) == 1;
@@ -227,7 +258,7 @@ bool Tuning::add_results(const fs::path& folder) {
 CompareOptions Tuning::tuned() const {
   CompareOptions tuned = options_;
   for (std::size_t v = 0; v < tuned.variants.size(); ++v) {
-    const TuningChoice choice = choice_of(space_, trials_of(v));
+    const TuningChoice choice = choice_of(spaces_[v], trials_of(v));
     const std::string label = tuned.variants[v].label;
     tuned.variants[v] = variant_at(v, choice.point);
     tuned.variants[v].label = label;

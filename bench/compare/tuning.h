@@ -25,7 +25,7 @@ class Tuning {
   Tuning(const CompareOptions& options, const DataSplits& data, const DataFacts& facts);
 
   // Returns the number of runs of each variant.
-  int runs_of_each() const { return runs_of_search(space_); }
+  int runs_of_each() const { return runs_of_search(spaces_.front()); }
   // Plans the next round from the results of the earlier ones. A round without runs means that all
   // searches have ended.
   ComparisonPart next_round();
@@ -48,6 +48,7 @@ class Tuning {
   };
 
   TuningRange batches() const;
+  TuningRange rounds() const;
   Variant variant_at(std::size_t variant, const TuningPoint& point) const;
   std::optional<double> target() const;
   std::vector<TuningTrial> trials_of(std::size_t variant) const;
@@ -55,7 +56,7 @@ class Tuning {
   CompareOptions options_;
   const DataSplits& data_;
   const DataFacts& facts_;
-  TuningSpace space_;
+  std::vector<TuningSpace> spaces_;           // by variant
   std::vector<std::vector<Result>> results_;  // by variant
   std::vector<Planned> planned_;              // the runs of the last planned round
 };

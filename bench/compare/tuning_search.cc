@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "models/base/errors.h"
 
@@ -30,7 +31,8 @@ struct Tried {
   auto rank() const {
     const double share = static_cast<double>(reached) / runs;
     const double value = reached > 0 ? log_seconds / reached : -accuracy / runs;
-    return std::tuple(-share, value, std::abs(point.rate), std::abs(point.batch), point);
+    return std::tuple(-share, value, std::abs(point.rate), std::abs(point.batch),
+                      std::abs(point.outer_rate), point);
   }
 };
 
@@ -54,7 +56,9 @@ std::vector<Tried> best_first(std::span<const TuningTrial> trials) {
 
 constexpr std::array kAxes = {std::pair(&TuningPoint::rate, &TuningSpace::rate),
                               std::pair(&TuningPoint::momentum, &TuningSpace::momentum),
-                              std::pair(&TuningPoint::batch, &TuningSpace::batch)};
+                              std::pair(&TuningPoint::batch, &TuningSpace::batch),
+                              std::pair(&TuningPoint::outer_rate, &TuningSpace::outer_rate),
+                              std::pair(&TuningPoint::sync_every, &TuningSpace::sync_every)};
 
 // Returns the nearest point beyond the tried ones next to this point; nullopt if the point is at no
 // border that may be crossed.
@@ -78,14 +82,19 @@ std::optional<TuningPoint> beyond(const TuningSpace& space, const std::vector<Tr
 
 int size_of(const TuningRange& range) { return range.last - range.first + 1; }
 
+// The first axis changes from point to point, the last axis last.
 std::vector<TuningRun> grid_of(const TuningSpace& space) {
-  std::vector<TuningRun> runs;
-  for (int batch = space.batch.first; batch <= space.batch.last; ++batch) {
-    for (int momentum = space.momentum.first; momentum <= space.momentum.last; ++momentum) {
-      for (int rate = space.rate.first; rate <= space.rate.last; ++rate) {
-        runs.push_back({.point = {.rate = rate, .momentum = momentum, .batch = batch}});
+  std::vector<TuningRun> runs(1);
+  for (auto axis = kAxes.rbegin(); axis != kAxes.rend(); ++axis) {
+    const TuningRange& range = space.*axis->second;
+    std::vector<TuningRun> more;
+    for (const TuningRun& run : runs) {
+      for (int position = range.first; position <= range.last; ++position) {
+        more.push_back(run);
+        more.back().point.*axis->first = position;
       }
     }
+    runs = std::move(more);
   }
   return runs;
 }
@@ -101,7 +110,10 @@ bool is_in_first_grid(const TuningSpace& space, const TuningPoint& point) {
 }
 
 int runs_of_search(const TuningSpace& space) {
-  return 2 * size_of(space.rate) * size_of(space.momentum) * size_of(space.batch) + 2;
+  if (space.runs > 0) return space.runs;
+  int points = 1;
+  for (const auto& axis : kAxes) points *= size_of(space.*axis.second);
+  return 2 * points + 2;
 }
 
 std::vector<TuningRun> next_runs(const TuningSpace& space, std::span<const TuningTrial> trials) {

@@ -9,14 +9,17 @@
 
 namespace syncopate::bench {
 
-// Positions on the three axes of a search. 0 is the value that the run would have without tuning,
-// except for the momentum.
+// Positions on the axes of a search. 0 is the value that the run would have without tuning, except
+// for the momentum and for the steps of a round.
 struct TuningPoint {
   // The learning rate divided by (1 - momentum) is 2^rate times the value without tuning, because
   // this quotient is the size of a step in a constant direction.
   int rate = 0;
   int momentum = 0;  // index in kTunedMomenta; without effect if the momentum is not tuned
   int batch = 0;     // the batch is 2^batch times the batch without tuning
+  // The learning rate of the outer step is 2^outer_rate times the one without tuning.
+  int outer_rate = 0;
+  int sync_every = 0;  // index in TuneOptions::sync_every; without effect if it is not tuned
 
   auto operator<=>(const TuningPoint&) const = default;
 };
@@ -37,6 +40,11 @@ struct TuningSpace {
   TuningRange rate{.first = -2, .last = 2, .least = -12, .most = 12};
   TuningRange momentum;
   TuningRange batch;
+  TuningRange outer_rate;
+  TuningRange sync_every;
+  // The number of runs, if it is not the one of this grid: all variants have as many runs as the
+  // variant with the most points.
+  int runs = 0;
 };
 
 struct TuningRun {
@@ -61,7 +69,8 @@ struct TuningChoice {
 // Returns whether the point is one of those that a search tries first.
 bool is_in_first_grid(const TuningSpace& space, const TuningPoint& point);
 
-// Returns the number of runs of a search: twice the points of the first grid, and two.
+// Returns the number of runs of a search: twice the points of the first grid, and two, unless the
+// space has another number.
 int runs_of_search(const TuningSpace& space);
 
 // Returns the runs that come next; none if the search has ended. The first runs are the grid. While

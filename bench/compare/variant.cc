@@ -17,6 +17,8 @@
 namespace syncopate::bench {
 namespace {
 
+constexpr std::string_view kTunedRounds = "tuned";  // in place of the number of steps in a round
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
@@ -142,7 +144,8 @@ class WordParser {
                       "larger number sends less, and the workers' models drift further apart",
                       variant_.strategy, variant_.outer));
     }
-    variant_.sync_every = number(words[2], 1);
+    variant_.tunes_rounds = command_ == SharedBy::kCompare && words[2] == kTunedRounds;
+    variant_.sync_every = variant_.tunes_rounds ? 1 : number(words[2], 1);
   }
 
   void parse_consistency(const std::vector<std::string>& words) {

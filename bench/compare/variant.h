@@ -30,7 +30,9 @@ struct Variant {
   // replica.
   int micro_batches = 1;
   // For local updates: the number of steps in a round, and the name of the outer step.
+  // tunes_rounds: whether --tune searches the number of steps.
   std::int64_t sync_every = 0;
+  bool tunes_rounds = false;
   std::string outer{};
   int servers = 0;  // number of parameter servers
   bool is_synchronous = true;
@@ -60,8 +62,8 @@ struct Variant {
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
 // parameter-server:async+ringmaster:4, mirrored{learning-rate=0.1,nesterov};
 // pipeline[:MICRO_BATCHES]; and local-sgd:OUTER:STEPS, with the outer step and the number of steps
-// in a round. The workers of a pipeline are its stages; the
-// default number of micro-batches is the number of stages. Braces contain flags of
+// in a round, or "tuned" for a number that --tune searches. The workers of a pipeline are its
+// stages; the default number of micro-batches is the number of stages. Braces contain flags of
 // train without their dashes. Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers,
                       SharedBy command = SharedBy::kCompare);

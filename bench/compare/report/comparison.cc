@@ -86,6 +86,7 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
     variant.steps_in_round = rounds->at("steps").get<std::int64_t>();
     variant.outer_step = rounds->at("outer_step").get<std::string>();
     variant.has_outer_optimizer = rounds->at("has_outer_optimizer").get<bool>();
+    variant.outer_learning_rate = optional_field<double>(*rounds, "outer_learning_rate");
   }
   variant.momentum = object.value("momentum", 0.0);
   variant.batch_size = object.value("batch_size", std::int64_t{0});

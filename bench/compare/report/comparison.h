@@ -45,6 +45,7 @@ struct ComparedVariant {
   std::int64_t steps_in_round = 0;
   std::string outer_step{};
   bool has_outer_optimizer = false;
+  std::optional<double> outer_learning_rate{};
   double momentum = 0.0;        // 0 with an optimizer without momentum
   std::int64_t batch_size = 0;  // samples of a worker's step; 0 if unknown
   std::string tuning_of{};      // for tuning runs: the label of the variant that they tune
@@ -142,7 +143,8 @@ struct Comparison {
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
 //                 "threads_per_worker":N, "servers":N, "drops":TEXT, "update_flags":FLAGS,
-//                 "rounds":{"steps":N, "outer_step":TEXT, "has_outer_optimizer":B},
+//                 "rounds":{"steps":N, "outer_step":TEXT, "has_outer_optimizer":B,
+//                           "outer_learning_rate":R},
 //                 "stable_rate":R, "runs":["FILE", ...]}, ...]}
 // Only clock and variants, and of a variant label, workers, keeps_step, distributed and runs, are
 // required, because deploy/slurm/compare.sbatch knows no more. "target_accuracy":null means that

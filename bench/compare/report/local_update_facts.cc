@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "bench/compare/report/tuning_report.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -30,6 +31,14 @@ std::string bytes_words(const Comparison& comparison) {
   return texts.empty() ? "" : "sent by a worker per step, on average: " + listed(texts);
 }
 
+// Returns which values of rounds were not searched, and a verb for them.
+std::string given_words(const Searched& searched) {
+  const std::string outer =
+      searched.outer_rate ? "outer step without its learning rate" : "outer step";
+  return searched.rounds ? fmt::format("The {} was", outer)
+                         : fmt::format("The number of steps and the {} were", outer);
+}
+
 }  // namespace
 
 std::vector<Fact> local_update_facts(const Comparison& comparison) {
@@ -46,10 +55,11 @@ std::vector<Fact> local_update_facts(const Comparison& comparison) {
   std::vector<Fact> facts = {
       {"rounds",
        fmt::format("each worker trains the steps of a round with values of its own, at the rate of "
-                   "one worker's batch, or of the sums before the first round. Then the workers exchange displacements, and an outer step "
-                   "changes the model. Evaluations wait for the end of a round. {}. The number of "
-                   "steps and the outer step were given, not tuned{}",
-                   fmt::join(variants, "; "),
+                   "one worker's batch, or of the sums before the first round. Then the workers "
+                   "exchange displacements, and an outer step "
+                   "changes the model. Evaluations wait for the end of a round. {}. {} given, not "
+                   "tuned{}",
+                   fmt::join(variants, "; "), given_words(searched_in(comparison)),
                    has_outer_optimizer ? ". An outer optimizer helps one worker, too: its row with "
                                          "one worker shows the gain without distribution"
                                        : ""),

@@ -1,6 +1,7 @@
 #include "bench/compare/report/tuning_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -110,11 +111,13 @@ std::string amount_text(const std::vector<std::int64_t>& values) {
 }
 
 // Returns "0.1 (async and ssp:3) and 0.2 (all-reduce)".
-std::string values_of_rows(const Outcome& outcome,
-                           const std::function<double(const ComparedVariant&)>& value) {
+std::string values_of_rows(
+    const Outcome& outcome,
+    const std::function<std::optional<double>(const ComparedVariant&)>& value) {
   std::map<double, std::vector<std::string>> rows;
   for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
-    rows[value(outcome.comparison.variants[row])].push_back(short_name(outcome.rows[row]));
+    const std::optional<double> one = value(outcome.comparison.variants[row]);
+    if (one) rows[*one].push_back(short_name(outcome.rows[row]));
   }
   std::vector<std::string> texts;
   for (const auto& [one, names] : rows) {
@@ -123,19 +126,60 @@ std::string values_of_rows(const Outcome& outcome,
   return listed(texts);
 }
 
+// A hyperparameter that may be searched beside the learning rate.
+struct SearchedValue {
+  bool Searched::*is_searched;
+  const char* name;
+  TableHead head;
+  // Returns the value; nullopt for a variant without this hyperparameter.
+  std::optional<double> (*value)(const ComparedVariant& variant);
+};
+
+const std::vector<SearchedValue>& searched_values() {
+  static const std::vector<SearchedValue> kValues = {
+      {&Searched::momentum,
+       "momentum",
+       {"momentum", "chosen"},
+       [](const ComparedVariant& variant) { return std::optional(variant.momentum); }},
+      {&Searched::batch,
+       "batch of a worker",
+       {"batch", "of a worker"},
+       [](const ComparedVariant& variant) {
+         return std::optional(static_cast<double>(variant.batch_size));
+       }},
+      {&Searched::rounds,
+       "steps of a round",
+       {"steps", "of a round"},
+       [](const ComparedVariant& variant) {
+         const auto steps = static_cast<double>(variant.steps_in_round);
+         return steps > 0.0 ? std::optional(steps) : std::nullopt;
+       }},
+      {&Searched::outer_rate,
+       "outer rate",
+       {"outer rate", "chosen"},
+       [](const ComparedVariant& variant) { return variant.outer_learning_rate; }}};
+  return kValues;
+}
+
+// Returns the searched values of a variant, as far as it has them.
+std::vector<std::optional<double>> values_of(const ComparedVariant& variant) {
+  std::vector<std::optional<double>> values;
+  for (const SearchedValue& one : searched_values()) values.push_back(one.value(variant));
+  return values;
+}
+
 }  // namespace
 
 Searched searched_in(const Comparison& comparison) {
   Searched searched;
-  for (const ComparedVariant& row : comparison.variants) {
-    std::set<double> momenta;
-    std::set<std::int64_t> batches;
-    for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult&) {
-      momenta.insert(variant.momentum);
-      batches.insert(variant.batch_size);
-    });
-    searched.momentum |= momenta.size() > 1;
-    searched.batch |= batches.size() > 1;
+  for (const SearchedValue& one : searched_values()) {
+    for (const ComparedVariant& row : comparison.variants) {
+      std::set<std::optional<double>> values;
+      for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult&) {
+        values.insert(one.value(variant));
+      });
+      searched.*one.is_searched |= values.size() > 1;
+    }
   }
   return searched;
 }
@@ -145,13 +189,10 @@ std::string tuned_values(const Outcome& outcome) {
   if (!comparison.is_tuned()) return "";
   const Searched searched = searched_in(comparison);
   std::string text = "rates " + values_of_rows(outcome, rate_of);
-  if (searched.momentum) {
-    text += "; momentum " + values_of_rows(outcome, [](const auto& row) { return row.momentum; });
-  }
-  if (searched.batch) {
-    text += "; batch of a worker " + values_of_rows(outcome, [](const auto& row) {
-              return static_cast<double>(row.batch_size);
-            });
+  for (const SearchedValue& one : searched_values()) {
+    if (searched.*one.is_searched) {
+      text += fmt::format("; {} {}", one.name, values_of_rows(outcome, one.value));
+    }
   }
   return text;
 }
@@ -162,10 +203,7 @@ std::string time_at_chosen_values(const Comparison& comparison, const ComparedVa
   double sum = 0.0;
   int runs = 0;
   for_each_tuning_run(comparison, row.label, [&](const auto& variant, const RunResult& run) {
-    if (rate_of(variant) != rate_of(row) || variant.momentum != row.momentum ||
-        variant.batch_size != row.batch_size) {
-      return;
-    }
+    if (rate_of(variant) != rate_of(row) || values_of(variant) != values_of(row)) return;
     const auto seconds = seconds_of(run, tuning_target(comparison));
     sum += seconds ? std::log(*seconds) : std::numeric_limits<double>::quiet_NaN();
     ++runs;
@@ -181,8 +219,9 @@ Table tuning_table(const Comparison& comparison) {
   const char* const rate = searched.momentum ? "rate / (1 - momentum)" : "rate";
   table.heads = {
       {"variant"}, {"rate", "chosen"}, {rate, "without tuning", true}, {rate, "tried", true}};
-  if (searched.momentum) table.heads.push_back({"momentum", "chosen"});
-  if (searched.batch) table.heads.push_back({"batch", "of a worker"});
+  for (const SearchedValue& one : searched_values()) {
+    if (searched.*one.is_searched) table.heads.push_back(one.head);
+  }
   for (const TableHead& head :
        std::vector<TableHead>{{"at a border"},
                               {"runs", "of the search"},
@@ -211,8 +250,10 @@ Table tuning_table(const Comparison& comparison) {
     cells.push_back(first.empty() ? "-" : text(*std::next(first.begin(), std::ssize(first) / 2)));
     cells.push_back(
         tried.empty() ? "-" : fmt::format("{} to {}", text(*tried.begin()), text(*tried.rbegin())));
-    if (searched.momentum) cells.push_back(exact_text(variant.momentum));
-    if (searched.batch) cells.push_back(std::to_string(variant.batch_size));
+    for (const SearchedValue& one : searched_values()) {
+      const std::optional<double> value = one.value(variant);
+      if (searched.*one.is_searched) cells.push_back(value ? exact_text(*value) : "-");
+    }
     for (const std::string& cell :
          {std::string(variant.is_at_border ? "yes" : "no"), std::to_string(runs),
           decimal_text(static_cast<double>(samples), 0), short_text(seconds),
@@ -277,9 +318,11 @@ std::string tuning_words(const Comparison& comparison) {
           : "";
   const Searched searched = searched_in(comparison);
   std::set<std::string> momenta;
+  std::set<std::int64_t> rounds;
   for (const ComparedVariant& variant : comparison.variants) {
     for_each_tuning_run(comparison, variant.label, [&](const auto& tried, const RunResult&) {
       momenta.insert(exact_text(tried.momentum));
+      if (tried.steps_in_round > 0) rounds.insert(tried.steps_in_round);
     });
   }
   return fmt::format(
@@ -303,7 +346,11 @@ std::string tuning_words(const Comparison& comparison) {
       searched.momentum
           ? fmt::format(", momentum ({})", listed({momenta.begin(), momenta.end()}, "or"))
           : "",
-      searched.batch ? ", batch" : "",
+      fmt::format("{}{}{}", searched.batch ? ", batch" : "",
+                  searched.rounds
+                      ? fmt::format(", number of steps in a round ({})", fmt::join(rounds, ", "))
+                      : "",
+                  searched.outer_rate ? ", learning rate of the outer step" : ""),
       target ? percent_text(*target) + ", the target of the search" : "the target", held_out,
       searched.momentum || searched.batch
           ? ""

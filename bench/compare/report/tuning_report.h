@@ -13,6 +13,8 @@ namespace syncopate::bench {
 struct Searched {
   bool momentum = false;
   bool batch = false;
+  bool rounds = false;  // the number of steps in a round
+  bool outer_rate = false;
 };
 Searched searched_in(const Comparison& comparison);
 

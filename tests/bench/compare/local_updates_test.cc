@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -68,6 +69,52 @@ TEST_F(CompareLocalUpdates, AreTunedAsOtherVariantsAre) {
   EXPECT_EQ(kept.at("variants").size(), 3U);
   for (const auto& variant : kept.at("variants")) {
     EXPECT_EQ(variant.at("learning_rate_rule"), "tuned") << variant;
+  }
+}
+
+// Every variant has the 22 runs of the variant with the most points, 5 rates with 2 lengths.
+TEST_F(CompareLocalUpdates, HaveTheirRoundsTuned) {
+  successful(run(kSmall + as_words("--clock virtual --tune sync-every:1:4 --strategies "
+                                   "multi-worker-mirrored,local-sgd:average:tuned")));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  const auto& tuned = kept.at("variants").at(1);
+  EXPECT_EQ(tuned.at("label"), "local-sgd:average:tuned");
+  const int steps = tuned.at("rounds").at("steps");
+  EXPECT_TRUE(steps == 1 || steps == 4) << steps;
+  const std::string command = tuned.at("command").dump();
+  EXPECT_TRUE(contains(command, "\"--sync-every\",\"" + std::to_string(steps) + "\""));
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "22 runs of each variant",
+                       "searched the learning rate, number of steps in a round (1, 4)",
+                       "The outer step was given, not tuned"));
+}
+
+// The plain average with another rate is an outer optimizer, so it has a control.
+TEST_F(CompareLocalUpdates, HaveTheirOuterRateTuned) {
+  successful(run(kSmall + as_words("--clock virtual --tune outer-learning-rate --strategies "
+                                   "local-sgd:average:4")));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  ASSERT_EQ(kept.at("variants").size(), 2U);
+  EXPECT_EQ(kept.at("variants").at(1).at("label"), "local-sgd:average:4, one worker");
+  for (const auto& variant : kept.at("variants")) {
+    const double exponent = std::log2(variant.at("rounds").at("outer_learning_rate").get<double>());
+    EXPECT_EQ(exponent, std::round(exponent)) << variant;
+  }
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "32 runs of each variant",
+                       "learning rate of the outer step"));
+}
+
+TEST_F(CompareLocalUpdates, RefuseATuningThatHasNothingToSearch) {
+  const auto refusal = [&](const Words& words) {
+    return in_one_line(run(kSmall + as_words("--clock virtual") + words).err);
+  };
+  EXPECT_TRUE(contains(refusal(as_words("--strategies local-sgd:average:tuned")),
+                       "local-sgd:average:tuned: give --tune sync-every"));
+  EXPECT_TRUE(contains(refusal(as_words("--tune sync-every --strategies local-sgd:average:8")),
+                       "--tune sync-every: no variant has rounds to search"));
+  EXPECT_TRUE(contains(refusal(as_words("--tune outer-learning-rate --strategies mirrored")),
+                       "--tune outer-learning-rate: no variant has an outer step"));
+  for (const char* wrong : {"sync-every:4", "sync-every:4:1", "sync-every:x:8", "sync-everys"}) {
+    EXPECT_TRUE(contains(refusal(Words{"--tune", wrong}), std::string("--tune ") + wrong)) << wrong;
   }
 }
 

@@ -141,5 +141,40 @@ TEST(TuningSearch, DoesNotDependOnTheOrderOfTheResults) {
   EXPECT_EQ(choice_of(space, trials).point, point);
 }
 
+// Returns a result that is best at this rate of the outer step and these steps of a round.
+Result shortest_in_rounds(int outer_rate, int sync_every) {
+  return [=](const TuningRun& run) {
+    const int distance = std::abs(run.point.rate) + std::abs(run.point.outer_rate - outer_rate) +
+                         std::abs(run.point.sync_every - sync_every);
+    return TuningTrial{.point = run.point, .has_reached = true, .seconds = std::exp2(distance)};
+  };
+}
+
+TEST(TuningSearch, FindsTheOuterRateAndTheStepsOfARound) {
+  TuningSpace space;
+  space.outer_rate = {.first = -1, .last = 1, .least = -6, .most = 6};
+  space.sync_every = {.first = 0, .last = 3, .least = 0, .most = 3};
+  EXPECT_EQ(runs_of_search(space), 2 * 5 * 3 * 4 + 2);
+  for (const int outer_rate : {-3, 0, 1}) {
+    for (const int sync_every : {0, 2, 3}) {
+      const auto trials = searched(space, shortest_in_rounds(outer_rate, sync_every));
+      const TuningChoice choice = choice_of(space, trials);
+      EXPECT_EQ(choice.point.outer_rate, outer_rate);
+      EXPECT_EQ(choice.point.sync_every, sync_every);
+      EXPECT_FALSE(choice.is_at_border) << "other steps than the given ones are not searched";
+    }
+  }
+}
+
+TEST(TuningSearch, HasAsManyRunsForAVariantWithFewerPoints) {
+  TuningSpace full;
+  full.sync_every = {.first = 0, .last = 3, .least = 0, .most = 3};
+  TuningSpace without;
+  without.runs = runs_of_search(full);
+  const auto trials = searched(without, shortest_at(1));
+  EXPECT_EQ(static_cast<int>(trials.size()), 2 * 5 * 4 + 2);
+  EXPECT_EQ(choice_of(without, trials).point.rate, 1);
+}
+
 }  // namespace
 }  // namespace syncopate::bench
