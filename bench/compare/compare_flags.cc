@@ -74,25 +74,27 @@ void override_if_given(T& value, const std::optional<T>& given) {
 
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
-  flags_.add("--strategies", &strategies_,
-             "variants to compare, separated by commas, such as "
-             "one-device,parameter-server:ssp:2. A variant has one of three forms:"
-             "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (such as dc or "
-             "ringmaster:4) are the values of the flags --max-staleness, --backup-workers and "
-             "--staleness-rule of `syncopate train`;"
-             "\npipeline[:MICRO_BATCHES]: pipeline has one stage per worker and, by default, as "
-             "many micro-batches as stages."
-             "\nlocal-sgd:OUTER:N: OUTER and N are the values of --outer and --sync-every. If the "
-             "outer step is not the plain average, a control row is added, with one worker that "
-             "trains the batch of all workers in rounds of N steps, because the outer step helps "
-             "one worker, too."
-             "\nFlags of `syncopate train` for a single variant are appended to the variant in "
-             "braces, without leading dashes, such as mirrored{learning-rate=0.1,nesterov}. A "
-             "learning rate in braces is not scaled; other learning rates are scaled with the "
-             "batch, as the end of this help says",
-             {.value = "VARIANT,...",
-              .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
-              .repeats = true});
+  flags_.add(
+      "--strategies", &strategies_,
+      "variants to compare, separated by commas, such as "
+      "one-device,parameter-server:ssp:2. A variant has one of three forms:"
+      "\nSTRATEGY[:CONSISTENCY[:N]][+backup:K][+RULE]: N, K and RULE (such as dc or "
+      "ringmaster:4) are the values of the flags --max-staleness, --backup-workers and "
+      "--staleness-rule of `syncopate train`. With async and ssp, +displacement:OUTER:N lets "
+      "the workers push displacements (--push), with the values of --outer and --sync-every;"
+      "\npipeline[:MICRO_BATCHES]: pipeline has one stage per worker and, by default, as "
+      "many micro-batches as stages."
+      "\nlocal-sgd:OUTER:N: OUTER and N are the values of --outer and --sync-every. If the "
+      "outer step is not the plain average, a control row is added, with one worker that "
+      "trains the batch of all workers in rounds of N steps, because the outer step helps "
+      "one worker, too."
+      "\nFlags of `syncopate train` for a single variant are appended to the variant in "
+      "braces, without leading dashes, such as mirrored{learning-rate=0.1,nesterov}. A "
+      "learning rate in braces is not scaled; other learning rates are scaled with the "
+      "batch, as the end of this help says",
+      {.value = "VARIANT,...",
+       .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
+       .repeats = true});
   std::string help =
       "predefined experiment with its own variants and learning rates. A preset replaces the "
       "flags " +

@@ -57,6 +57,11 @@ std::string dropped_words(const ps::ConsistencyOptions& consistency) {
 // Returns the outer step in words, and what comes before the first round.
 std::string rounds_words(const LocalUpdateOptions& local) {
   const std::string outer = describe_outer_step(local);
+  if (pushes_displacements(local)) {
+    return fmt::format(
+        "{}{}; servers make it at once with each worker's displacement", outer,
+        local.outer_learning_rate ? "" : ", the learning rate divided by the number of workers");
+  }
   if (!local.local_from) return outer;
   return fmt::format("{}; before the first round, sums of gradients until epoch {:g}", outer,
                      *local.local_from);
@@ -123,7 +128,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"threads_per_worker", run.train.strategy.lanes},
                      {"update_flags", update_flags(run.train)}};
   head["variant"]["command"] = command_of(undisturbed(options, run), {.program = "syncopate"});
-  if (run.variant.has_rounds()) {
+  if (run.variant.has_outer_step()) {
     head["variant"]["rounds"] = {
         {"steps", run.variant.sync_every},
         {"outer_step", rounds_words(run.train.strategy.local)},

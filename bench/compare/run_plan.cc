@@ -148,7 +148,8 @@ std::int64_t reference_of(const CompareOptions& options, const Variant& variant)
 void set_strategy(const Variant& variant, StrategyOptions& strategy) {
   strategy.name = variant.strategy;
   strategy.consistency = variant.consistency;
-  if (!variant.has_rounds()) return;
+  if (!variant.has_outer_step()) return;
+  if (variant.pushes_displacements) strategy.local.push = PushKind::kDisplacement;
   strategy.local.sync_every = variant.sync_every;
   strategy.local.outer = variant.outer;
 }
@@ -233,7 +234,7 @@ RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uin
 }
 
 bool has_outer_optimizer(const CompareOptions& options, const Variant& variant) {
-  if (!variant.has_rounds()) return false;
+  if (!variant.has_outer_step()) return false;
   StrategyOptions strategy =
       add_flags(options.shared, variant.flags, variant.label).options.strategy;
   set_strategy(variant, strategy);

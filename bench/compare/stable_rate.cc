@@ -51,7 +51,7 @@ bool may_be_too_large(const RunSpec& run) {
   const ps::StalenessRule rule = variant.consistency.staleness_rule;
   return !variant.is_synchronous && variant.workers > 1 && is_untuned(run.learning_rate_rule) &&
          rule != ps::StalenessRule::kInverse && rule != ps::StalenessRule::kRennala &&
-         run.refusal.empty() && !has_own_data(variant);
+         !variant.pushes_displacements && run.refusal.empty() && !has_own_data(variant);
 }
 
 // Returns the run of one worker at this rate, with the batch and the optimizer of `run`, but

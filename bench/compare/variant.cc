@@ -37,9 +37,12 @@ std::vector<std::string> strategies_with_consistency() {
   return found;
 }
 
-// Returns "backup:K" and the staleness rules, the parts of a variant that follow a "+".
-std::vector<std::string> additions() {
+constexpr std::string_view kDisplacement = name(PushKind::kDisplacement);
+
+// Returns the parts of a variant that follow a "+".
+std::vector<std::string> additions(SharedBy command) {
   std::vector<std::string> found = {"backup:K"};
+  if (command == SharedBy::kCompare) found.push_back(fmt::format("{}:OUTER:N", kDisplacement));
   for (const ps::StalenessRule rule : kAllValues<ps::StalenessRule>) {
     if (rule == ps::StalenessRule::kNone) continue;
     found.push_back(fmt::format("{}{}", name(rule), ps::has_number(rule) ? ":N" : ""));
@@ -106,7 +109,10 @@ class WordParser {
       refuse("no such strategy" +
              suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
-    if (variant_.has_rounds()) return parse_rounds(words);
+    if (variant_.has_rounds()) {
+      variant_.servers = 0;
+      return parse_rounds(words);
+    }
     if (variant_.has_stages()) return parse_micro_batches(words);
     const StrategyRow& strategy = variant_.row();
     if (strategy.is_alone()) variant_.workers = 1;
@@ -126,9 +132,9 @@ class WordParser {
     if (words.size() > 2) refuse("expected one number of micro-batches, such as pipeline:8");
   }
 
-  // The number of steps has no default, because each number has a price.
+  // Parses the outer step and the number of steps behind the first word. The number of steps has no
+  // default, because each number has a price.
   void parse_rounds(const std::vector<std::string>& words) {
-    variant_.servers = 0;
     std::vector<std::string> known;
     for (const OuterRuleRow& row : outer_rules()) {
       // plan predicts no change from one kind of steps to another.
@@ -142,7 +148,7 @@ class WordParser {
       refuse(
           fmt::format("expected the number of steps between two exchanges, such as {}:{}:8; a "
                       "larger number sends less, and the workers' models drift further apart",
-                      variant_.strategy, variant_.outer));
+                      words.front(), variant_.outer));
     }
     variant_.tunes_rounds = command_ == SharedBy::kCompare && words[2] == kTunedRounds;
     variant_.sync_every = variant_.tunes_rounds ? 1 : number(words[2], 1);
@@ -178,9 +184,15 @@ class WordParser {
       variant_.backup_workers = variant_.consistency.backup_workers = number(words[1]);
       return;
     }
+    if (words.front() == kDisplacement && command_ == SharedBy::kCompare) {
+      if (variant_.is_synchronous) refuse("displacements require async or ssp");
+      variant_.pushes_displacements = true;
+      return parse_rounds(words);
+    }
     const auto rule = value_named<ps::StalenessRule>(words[0]);
     if (!rule || *rule == ps::StalenessRule::kNone)
-      refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(), "or"), words.front()));
+      refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(command_), "or"),
+                         words.front()));
     if (variant_.is_synchronous) {
       refuse(fmt::format("\"+{}\" is a rule for stale gradients, which async and ssp have", text));
     }

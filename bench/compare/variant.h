@@ -33,6 +33,8 @@ struct Variant {
   // tunes_rounds: whether --tune searches the number of steps.
   std::int64_t sync_every = 0;
   bool tunes_rounds = false;
+  // Whether asynchronous workers train in rounds and push displacements.
+  bool pushes_displacements = false;
   std::string outer{};
   int servers = 0;  // number of parameter servers
   bool is_synchronous = true;
@@ -54,11 +56,13 @@ struct Variant {
   bool has_tasks() const { return row().tasks != StrategyRow::Tasks::kOne; }
   bool has_stages() const { return row().has_stages(); }
   bool has_rounds() const { return row().has_rounds; }
+  bool has_outer_step() const { return has_rounds() || pushes_displacements; }
   const StrategyRow& row() const { return row_of({.name = strategy}); }
 };
 
 // Returns the variant that a word of --strategies stands for:
-//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+STALENESS_RULE[:N]][{FLAG=VALUE,...}]
+//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+STALENESS_RULE[:N]]
+//     [+displacement:OUTER:STEPS][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
 // parameter-server:async+ringmaster:4, mirrored{learning-rate=0.1,nesterov};
 // pipeline[:MICRO_BATCHES]; and local-sgd:OUTER:STEPS, with the outer step and the number of steps

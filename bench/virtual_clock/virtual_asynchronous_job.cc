@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "models/optim/outer_rule.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/train/train_loop.h"
 
@@ -17,6 +19,12 @@ Tensor copy_of(const Tensor& values) {
   const Tensor copy = make_host_tensor(values.shape(), DType::kF32);
   std::ranges::copy(values.f32(), copy.f32().begin());
   return copy;
+}
+
+std::unique_ptr<Optimizer> make_optimizer_of(const VirtualPlan& plan) {
+  const StrategyOptions& strategy = plan.strategy;
+  if (pushes_displacements(strategy.local)) return make_outer_rule(shard_outer_options(strategy));
+  return ps::make_shard_optimizer(strategy.optimizer, strategy.consistency, plan.workers);
 }
 
 std::int64_t batches_per_step(const VirtualPlan& plan) {
@@ -52,9 +60,7 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
       buckets_(plan.buckets),
       server_bytes_per_second_(run.faults.server_bytes_per_second),
       device_(device),
-      shard_(run.graph.parameter_layout(), plan.placement.buckets,
-             ps::make_shard_optimizer(plan.strategy.optimizer, plan.strategy.consistency,
-                                      plan.workers),
+      shard_(run.graph.parameter_layout(), plan.placement.buckets, make_optimizer_of(plan),
              plan.strategy.consistency, copy_of(device.values()), plan.values_format()),
       ledger_(ledger_options(plan)),
       reader_(*run.data.train, plan.input, {}),
@@ -126,6 +132,7 @@ void VirtualAsynchronousJob::on_event(const JobEvent& event) {
   const VirtualWorker& of = worker(w);
   if (!of.is_alive || of.incarnation != event.incarnation) return;
   if (event.kind == Kind::kCompleted) return push(w, event.bucket);
+  if (event.kind == Kind::kStepped) return end_step_of_round(w);
   if (event.kind == Kind::kPushed) return pushed(w, event.bucket);
   if (event.kind == Kind::kServed) return served(w, event.bucket);
   if (event.kind == Kind::kReleased) return send_values(w, event.bucket);
@@ -161,7 +168,7 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
   of.doing = Doing::kNothing;
   of.is_alive = false;
   of.lease.reset();
-  of.pushed_lease.reset();
+  of.pushed.clear();
   std::erase(waiting_, w);
   shard_.leave(w, of.incarnation);
   ledger_.give_back(w);
@@ -205,6 +212,11 @@ void VirtualAsynchronousJob::compute(int w) {
   const StepStart start = start_of_step(buckets_, of.trips, of.begun, of.compute);
   add_wait(account(w), of.trips[static_cast<std::size_t>(start.last)], of.begun, start.at);
   of.begun = start.at;
+  if (has_rounds()) {
+    queue_.add(start.at + of.compute, w,
+               {.kind = JobEvent::Kind::kStepped, .worker = w, .incarnation = of.incarnation});
+    return;
+  }
   for (BucketId b = 0; b < buckets_.count(); ++b) {
     queue_.add(start.at + buckets_.completion(b, of.compute), w,
                {.kind = JobEvent::Kind::kCompleted,
@@ -214,12 +226,23 @@ void VirtualAsynchronousJob::compute(int w) {
   }
 }
 
-void VirtualAsynchronousJob::train(int w) {
-  VirtualWorker& of = worker(w);
+Scores VirtualAsynchronousJob::compute_gradient(VirtualWorker& of) {
   const std::int64_t count = of.lease->end - of.lease->begin;
   reader_.fill(*of.lease, is_summed() ? batches_per_step_ * count : count, slot_);
   device_.load(of.values);
-  of.scores = device_.train(slot_.batch, of.state);
+  return device_.train(slot_.batch, of.state);
+}
+
+void VirtualAsynchronousJob::train(int w) {
+  VirtualWorker& of = worker(w);
+  const Scores scores = compute_gradient(of);
+  take_push(of, {{*of.lease, scores}}, of.learning_rate);
+  of.lease.reset();
+}
+
+void VirtualAsynchronousJob::take_push(VirtualWorker& of,
+                                       std::vector<VirtualWorker::TrainedBatch> batches,
+                                       double rate) {
   // The push of the only bucket of an async or ssp job without links is applied before the device
   // computes the next gradient.
   const bool applied_at_once = !is_summed() && network_.is_plain() &&
@@ -227,9 +250,8 @@ void VirtualAsynchronousJob::train(int w) {
   of.gradient->take(device_.gradients(), !applied_at_once);
   of.values_missing = buckets_.count();
   of.has_values.assign(of.has_values.size(), false);
-  of.pushed_lease = of.lease;
-  of.pushed_rate = of.learning_rate;
-  of.lease.reset();
+  of.pushed = std::move(batches);
+  of.pushed_rate = rate;
   ++of.sequence;
 }
 
@@ -249,6 +271,7 @@ void VirtualAsynchronousJob::process_due_work() {
       waiting_.pop_front();
       begin(w, *lease);
     }
+    is_busy |= push_incomplete_rounds();
     is_busy |= rest_idle_workers();
   }
 }
@@ -257,12 +280,18 @@ void VirtualAsynchronousJob::end_step(const ps::ShardEvent& event) {
   VirtualWorker& of = worker(event.worker);
   of.done = event.sequence;
   of.is_resting = false;
-  const ps::SampleRange batch = *of.pushed_lease;
-  if (event.kind == ps::ShardEvent::Kind::kDropped) return ledger_.give_back(event.worker, batch);
-  statistics_.add(event.worker, event.sequence, of.scores.num_samples, of.state);
-  if (!ledger_.mark_trained(event.worker, event.sequence, batch)) return;
-  ledger_.forget({{event.worker, event.sequence}});
-  count_batch(of.scores);
+  if (event.kind == ps::ShardEvent::Kind::kDropped) {
+    for (const auto& trained : of.pushed) ledger_.give_back(event.worker, trained.batch);
+    return;
+  }
+  std::int64_t samples = 0;
+  for (const auto& trained : of.pushed) samples += trained.scores.num_samples;
+  statistics_.add(event.worker, event.sequence, samples, of.state);
+  for (const auto& trained : of.pushed) {
+    if (!ledger_.mark_trained(event.worker, event.sequence, trained.batch)) continue;
+    ledger_.forget({{event.worker, event.sequence}});
+    count_batch(trained.scores);
+  }
 }
 
 bool VirtualAsynchronousJob::rest_idle_workers() {
@@ -355,6 +384,9 @@ void VirtualAsynchronousJob::join(int w) {
   of.versions.resize(shard_.buckets().size());
   of.state = statistics_.average({});
   of.gradient.emplace(plan_.strategy.parameter_server.compression, plan_.placement);
+  of.round.clear();
+  of.inner.reset();
+  of.updates = 0;
   of.doing = Doing::kExchanging;
   of.computed = now();
   of.trips.assign(shard_.buckets().size(), {.sent = now(), .answered = now(), .arrived = now()});

@@ -1,13 +1,14 @@
 // An asynchronous virtual job: async, ssp, and sync with backup workers, with any rule for stale
-// gradients. Each worker leases a
-// batch, computes the gradient with the values that it has received, pushes each bucket of the
-// gradient as soon as it is complete, and receives the bucket's new values when the consistency
-// rule of the shard allows it. A worker begins its next step when it has the values of its first
-// layers. Ledger, shard, rule and running statistics are the code of a real job. Called by
+// gradients. Each worker leases a batch, computes the gradient with the values that it has
+// received, pushes each bucket of the gradient as soon as it is complete, and receives the bucket's
+// new values when the consistency rule of the shard allows it. A worker begins its next step when
+// it has the values of its first layers. With --push displacement, a worker leases and trains batch
+// after batch with values of its own, and pushes all buckets of its displacement at the end of a
+// round. Ledger, shard, rule and running statistics are the code of a real job. Called by
 // virtual_training.cc.
 //
 // The device computes a gradient when the first bucket of it is complete. The gradient depends only
-// on the values that the worker has received, so one device can serve all workers.
+// on the values of the worker, so one device can serve all workers.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@
 #include "ps/shard/running_statistics.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/stale_gradients.h"
+#include "strategies/snapshot.h"
 #include "worker/input/batches/batch_reader.h"
 
 namespace syncopate::bench {
@@ -51,11 +53,20 @@ struct VirtualWorker {
   // gradient or exchanges data with the servers.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
-  // The batch and the learning rate of the last push. A worker may begin its next step before all
+  struct TrainedBatch {
+    ps::SampleRange batch;
+    Scores scores;
+  };
+  // With displacements: the steps of the current round, the values with which it began, and the
+  // worker's own optimizer with the number of its updates.
+  std::vector<TrainedBatch> round;
+  std::vector<float> start;
+  std::optional<OptimizerSlots> inner;
+  std::int64_t updates = 0;
+  // The batches and the learning rate of the last push. A worker may begin its next step before all
   // servers have applied the push.
-  std::optional<ps::SampleRange> pushed_lease;
+  std::vector<TrainedBatch> pushed;
   double pushed_rate = 0.0;
-  Scores scores;
   VirtualTime begun{0};    // when the worker began the step
   VirtualTime compute{0};  // how long the worker computes in the step
   // The time at which the worker had computed the gradient or, before its first step, had asked for
@@ -86,6 +97,7 @@ class VirtualAsynchronousJob {
   struct JobEvent {
     enum class Kind : std::uint8_t {
       kCompleted,  // the gradients of a bucket are complete
+      kStepped,    // a step of a round has ended
       kPushed,     // they have arrived at the server
       kServed,     // the server has had the time to apply them
       kReleased,   // the server has applied all gradients of a summed update, and answers
@@ -119,8 +131,22 @@ class VirtualAsynchronousJob {
   void begin(int w, const ps::SampleRange& lease);
   // Plans the pushes of a step, when all values have arrived.
   void compute(int w);
-  // Computes the gradient of the worker's batch.
+  // Computes the gradient of the worker's batch with the worker's values.
+  Scores compute_gradient(VirtualWorker& of);
+  // Computes the gradient that the worker pushes.
   void train(int w);
+  // Ends a step of a round: the worker updates its own values.
+  void end_step_of_round(int w);
+  // Pushes the displacement of the round so far.
+  void push_round(int w);
+  // Hands over what the device's gradients hold, as the next push of the worker.
+  void take_push(VirtualWorker& of, std::vector<VirtualWorker::TrainedBatch> batches, double rate);
+  // Pushes the rounds of workers that wait for a batch when all are leased, so that no two of them
+  // wait for each other.
+  bool push_incomplete_rounds();
+  // Sends a bucket of the worker's push.
+  void send(int w, BucketId bucket);
+  bool has_rounds() const noexcept { return pushes_displacements(plan_.strategy.local); }
   // Runs the shard until it has nothing to do, and leases batches to waiting workers.
   void process_due_work();
   void end_step(const ps::ShardEvent& event);

@@ -11,12 +11,16 @@ void VirtualAsynchronousJob::push(int w, BucketId bucket) {
   if (bucket == buckets_.first_used()) {  // the last bucket of the step
     WorkerAccount& times = account(w);
     ++times.steps;
-    times.samples += of.scores.num_samples;
+    times.samples += of.pushed.front().scores.num_samples;
     times.compute += of.compute;
     of.computed = now();
     of.doing = VirtualWorker::Doing::kExchanging;
   }
-  const std::int64_t bytes = of.gradient->bytes(bucket);
+  send(w, bucket);
+}
+
+void VirtualAsynchronousJob::send(int w, BucketId bucket) {
+  const std::int64_t bytes = worker(w).gradient->bytes(bucket);
   account(w).bytes_sent += bytes;
   plan_event(network_.up(now(), w, buckets_.owner_of(bucket), bytes), JobEvent::Kind::kPushed, w,
              bucket);

@@ -78,7 +78,8 @@ VirtualPlan plan_of(const VirtualRun& run) {
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
   const bool synchronous = is_synchronous(options.strategy.consistency);
   const StrategyRow& row = strategy_of(options);
-  if (row.has_rounds) check_local_updates(options.strategy);
+  options.strategy.parameter_server.cluster.world_size = run.workers;
+  if (has_rounds(options)) check_local_updates(options.strategy);
   const int replicas = synchronous && !row.has_stages() ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;

@@ -43,6 +43,23 @@ TEST_F(CompareLocalUpdates, MayBeginWithSumsOfGradients) {
   EXPECT_TRUE(contains(kept.at("facts").dump(), "sums of gradients until epoch 0.5"));
 }
 
+// One worker pushes its displacements in a fixed order. 64 batches are 12 rounds of 5 and one of 4.
+TEST_F(CompareLocalUpdates, MayPushDisplacements) {
+  const Words variants = kSmall + as_words("--workers 1 --batch-size-per-replica 8 --strategies",
+                                           "parameter-server:async+displacement:average:5,"
+                                           "central-storage:async+displacement:diloco:5",
+                                           "--clock");
+  successful(run(variants + Words{"real"}));
+  const fs::path virtual_dir = scratch_ / "virtual";
+  successful(run_compare(virtual_dir, variants + Words{"virtual"}));
+  for (const char* name : {"parameter-server_async_displacement_average_5-seed1",
+                           "central-storage_async_displacement_diloco_5-seed1"}) {
+    EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name)) << name;
+  }
+  const auto kept = nlohmann::json::parse(read_text(virtual_dir / "comparison.json"));
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "with each worker's displacement"));
+}
+
 TEST_F(CompareLocalUpdates, HaveAControlOfTheirOuterOptimizerAndNameTheirRounds) {
   successful(
       run(kSmall + as_words("--clock virtual --link-rate 1gbit --strategies "

@@ -64,6 +64,19 @@ TEST(Variant, OfLocalUpdatesHasAnOuterStepAndTheStepsOfARound) {
   EXPECT_TRUE(variant.has_tasks());
 }
 
+TEST(Variant, MayPushDisplacements) {
+  const Variant variant = parse_variant("parameter-server:async+displacement:average:8", 4, 2);
+  EXPECT_TRUE(variant.pushes_displacements);
+  EXPECT_EQ(variant.outer, "average");
+  EXPECT_EQ(variant.sync_every, 8);
+  EXPECT_EQ(variant.servers, 2);
+  EXPECT_TRUE(contains(message_of<UsageError>([] {
+                         parse_variant("parameter-server:async+displacement:average:8", 4, 2,
+                                       SharedBy::kPlan);
+                       }),
+                       "found \"+displacement\""));
+}
+
 TEST(Variant, OfPlanHasRoundsFromTheBeginning) {
   EXPECT_EQ(parse_variant("local-sgd:post-local:8{local-from=1}", 4, 2).outer, "post-local");
   EXPECT_TRUE(contains(message_of<UsageError>(
@@ -102,7 +115,11 @@ TEST(Variant, IsRefusedWithAReason) {
        "\"+inverse\" is a rule for stale gradients, which async and ssp have"},
       {"mirrored+dc", "\"+dc\" is a rule for stale gradients"},
       {"parameter-server:async+fast",
-       "expected backup:K, inverse, dc, dc-adaptive, ringmaster:N, rennala:N or ordered-momentum"},
+       "expected backup:K, displacement:OUTER:N, inverse, dc, dc-adaptive, ringmaster:N, rennala:N "
+       "or ordered-momentum"},
+      {"parameter-server:sync+displacement:average:4", "displacements require async or ssp"},
+      {"parameter-server:async+displacement", "such as displacement:average:8"},
+      {"parameter-server:async+displacement:average:0", "expected a number from 1"},
       {"parameter-server:async+none", "found \"+none\""},
       {"parameter-server:async+dc:2", "--staleness-rule dc:2: expected one of"},
       {"parameter-server:async+ringmaster", "ringmaster:N"},

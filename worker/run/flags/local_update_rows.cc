@@ -70,8 +70,9 @@ std::vector<TrainFlag> local_update_flags() {
                   },
                   "--consistency async or ssp"}},
        .decides_updates = true,
-       .in_comparison = {.use = InComparison::kRefused,
-                         .advice = "use syncopate train",
+       .in_comparison = {.use = InComparison::kSetByCompare,
+                         .advice = "give it in the name of a variant, such as "
+                                   "parameter-server:async+displacement:average:8",
                          .plan_advice = "plan does not predict displacements; leave it out"}},
       {.name = "--sync-every",
        .help = "number of steps that each worker trains with its own values between two exchanges; "
