@@ -50,6 +50,7 @@ struct Assignment {
   JobStatus status;           // progress of the job when the snapshot was taken
   ps::DataPosition position;  // place in the data set when the snapshot was taken
   std::vector<double> rules;  // RunPosition::rules; done() sends the rules to the coordinator
+  std::int64_t pushes = 0;    // RunPosition::pushes
   std::vector<WorkerStaleness> staleness;
   // Number of batches that were trained again, because a worker was lost after it had pushed a part
   // of the batch's gradients.

@@ -205,6 +205,7 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
     declaration.outer = std::make_unique<ps::wire::OuterStepT>();
     declaration.outer->momentum = outer.momentum;
     declaration.outer->nesterov = outer.nesterov;
+    declaration.outer->momentum_every = outer.momentum_every;
   }
   declaration.bf16_values =
       ps::values_format(options.parameter_server.compression) == ps::ValuesFormat::kBf16;
@@ -255,6 +256,7 @@ Assignment assignment_of(const ps::wire::AssignmentT& wire) {
                         .status = {},
                         .position = ps::position_of(wire).position,
                         .rules = wire.rules,
+                        .pushes = wire.pushes,
                         .staleness = {},
                         .repeated_batches = wire.repeated_batches};
   ps::StalenessHistogram all;

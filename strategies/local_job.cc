@@ -24,7 +24,7 @@ LocalJob::LocalJob(ps::wire::DeclarationT declaration)
 void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statistics) {
   {
     const std::lock_guard lock(mutex_);
-    server_.begin(start.step, {statistics.begin(), statistics.end()});
+    server_.begin(start, {statistics.begin(), statistics.end()});
     start_job(start);
   }
   work_everywhere();

@@ -10,10 +10,12 @@ namespace syncopate {
 LocalServer::LocalServer(ps::wire::DeclarationT declaration)
     : served_(ps::make_served_variables(std::move(declaration), 0)) {}
 
-void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
+void LocalServer::begin(const ps::RunPosition& start, std::vector<float> statistics) {
   // The shard counts its updates by its versions: Adam's bias correction uses the count.
   const std::int64_t gradients = ps::gradients_per_update(ps::consistency_options(declaration()));
-  const auto version = static_cast<std::uint64_t>(step * gradients) + 1;
+  const std::int64_t pushes =
+      declaration().outer == nullptr ? start.step * gradients : start.pushes;
+  const auto version = static_cast<std::uint64_t>(pushes) + 1;
   ps::ShardSnapshot state{.values = shard().values(),
                           .slots = {shard().slots().begin(), shard().slots().end()},
                           .buckets = {}};

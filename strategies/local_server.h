@@ -29,7 +29,7 @@ class LocalServer {
   // Sets the versions of the shard. Called before training begins, when the shard's tensors hold
   // the initial values. `statistics` are the initial running statistics. `step` is the number of
   // updates that led to these values.
-  void begin(std::int64_t step, std::vector<float> statistics);
+  void begin(const ps::RunPosition& start, std::vector<float> statistics);
 
   // Admits a worker to the shard. `sequence` is the number of the worker's last push.
   void join(ps::WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);

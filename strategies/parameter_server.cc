@@ -163,7 +163,9 @@ void ParameterServer::begin(const ps::RunPosition& start) {
       collected = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
       slots.emplace_back(collected.f32());
     }
-    client_->write_variables(replica_.arena->values().f32(), slots, start.step * gradients);
+    const bool displaces = pushes_displacements(options_.local);
+    client_->write_variables(replica_.arena->values().f32(), slots,
+                             displaces ? start.pushes : start.step * gradients);
     client_->write_state(replica_.state->values.f32());
     client_->initialised(start);
     restored_slots_.clear();

@@ -137,6 +137,7 @@ class WordParser {
   void parse_rounds(const std::vector<std::string>& words) {
     std::vector<std::string> known;
     for (const OuterRuleRow& row : outer_rules()) {
+      if (row.has_number) continue;  // the words have no place for its number
       // plan predicts no change from one kind of steps to another.
       if (command_ == SharedBy::kCompare || !row.begins_with_sums) known.emplace_back(row.name);
     }

@@ -35,6 +35,9 @@ struct RunPosition {
   // only the worker interprets the others. Empty if there are no rules, or before the first
   // evaluation.
   std::vector<double> rules = {};
+  // The number of displacements that servers have applied: the place of the next one within the N
+  // of an outer step with a number follows from it. Not used with gradients.
+  std::int64_t pushes = 0;
   bool operator==(const RunPosition&) const = default;
 };
 

@@ -136,8 +136,9 @@ std::string consistency_text(const wire::DeclarationT& declaration) {
 
 std::string outer_text(const wire::DeclarationT& declaration) {
   if (declaration.outer == nullptr) return "none";
-  return fmt::format("{}momentum {}", declaration.outer->nesterov ? "Nesterov " : "",
-                     text_of(declaration.outer->momentum));
+  return fmt::format("{}momentum {} in every push of {}",
+                     declaration.outer->nesterov ? "Nesterov " : "",
+                     text_of(declaration.outer->momentum), declaration.outer->momentum_every);
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
                       {"batches_left", job.batches_left},
                       {"repeated_batches", job.repeated_batches},
                       {"stopped_by", to_wire(job.stopped_by)},
-                      {"rules", progress.at.rules}};
+                      {"rules", progress.at.rules},
+                      {"applied_pushes", progress.at.pushes}};
   const std::vector<std::uint8_t> bytes = json::to_cbor(saved);
   const auto view = std::as_bytes(std::span(bytes));
   return {view.begin(), view.end()};
@@ -123,7 +124,8 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
                     .progress = {.at = {.step = saved.at("step"),
                                         .samples = saved.at("samples"),
                                         .position = data_position_of(saved.at("position")),
-                                        .rules = saved.value("rules", std::vector<double>{})},
+                                        .rules = saved.value("rules", std::vector<double>{}),
+                                        .pushes = saved.value("applied_pushes", std::int64_t{0})},
                                  .loss = saved.at("loss"),
                                  .metric = saved.value("metric", 0.0)},
                     .batches_of_step = saved.at("batches_of_step"),

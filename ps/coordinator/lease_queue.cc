@@ -60,6 +60,7 @@ void LeaseQueue::begin(const RunPosition& start) {
   start_step_ = start.step;
   start_samples_ = start.samples;
   rules_ = start.rules;
+  sums_.pushes = start.pushes;
 }
 
 void LeaseQueue::request(int worker, int count) {
@@ -132,7 +133,9 @@ std::int64_t LeaseQueue::on_push_applied(int worker, const wire::PushT& push,
                ? sum
                : sum * static_cast<double>(trained) / static_cast<double>(batches.size());
   };
-  const Sums sums{part(push.loss) / of_step, part(push.metric)};
+  const bool is_displacement = job_.declaration->outer != nullptr;
+  const Sums sums{part(push.loss) / of_step, part(push.metric),
+                  is_displacement ? static_cast<std::int64_t>(version) - 1 : 0};
   sums_.add(sums);
   if (job_.collects_gradients()) {
     collected_.push_back({.worker = is_snapshot_begun_ ? worker : Collected::kInEverySnapshot,
@@ -359,7 +362,8 @@ JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits,
   return {.at = {.step = step_after(then.batches_trained),
                  .samples = start_samples_ + then.samples_trained,
                  .position = std::move(then.position),
-                 .rules = rules_},
+                 .rules = rules_,
+                 .pushes = sums.pushes},
           .loss = sums.loss,
           .metric = sums.metric};
 }
@@ -382,7 +386,7 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_batches_of_step_ = saved.batches_of_step;
   start_samples_ = saved.progress.at.samples;
   rules_ = saved.progress.at.rules;
-  sums_ = {saved.progress.loss, saved.progress.metric};
+  sums_ = {saved.progress.loss, saved.progress.metric, saved.progress.at.pushes};
   bad_by_epoch_.clear();
   repeated_batches_ = saved.repeated_batches;
   lost_.clear();

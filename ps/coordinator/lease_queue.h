@@ -3,6 +3,7 @@
 // and metrics that status reports show.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -91,9 +92,12 @@ class LeaseQueue {
   struct Sums {
     double loss = 0.0;
     double metric = 0.0;
+    // The number of pushes in the values of shard 0: the highest version of a summand, minus 1.
+    std::int64_t pushes = 0;
     void add(const Sums& more) {
       loss += more.loss;
       metric += more.metric;
+      pushes = std::max(pushes, more.pushes);
     }
   };
   struct ReportedPush {

@@ -33,13 +33,15 @@ void set_position(BodyT& body, const RunPosition& at) {
   body.offset = at.position.offset;
   body.untrained = to_wire(at.position.untrained);
   body.rules = at.rules;
+  body.pushes = at.pushes;
 }
 template <typename BodyT>
 RunPosition position_of(const BodyT& body) {
   return {.step = body.step,
           .samples = body.samples,
           .position = {body.epoch, body.offset, from_wire(body.untrained)},
-          .rules = body.rules};
+          .rules = body.rules,
+          .pushes = body.pushes};
 }
 
 // Convert a kind of stop request, or nullopt for no stop request, to and from a number in a

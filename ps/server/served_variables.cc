@@ -44,8 +44,9 @@ std::unique_ptr<Optimizer> optimizer_of_shard(const wire::DeclarationT& declarat
     return make_shard_optimizer(optimizer_options(declaration), consistency, declaration.workers);
   }
   // Each push has the learning rate.
-  return make_outer_rule(
-      {.momentum = declaration.outer->momentum, .nesterov = declaration.outer->nesterov});
+  return make_outer_rule({.momentum = declaration.outer->momentum,
+                          .nesterov = declaration.outer->nesterov,
+                          .momentum_every = declaration.outer->momentum_every});
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ void LocalSgd::restore(const Snapshot& saved) {
 }  // namespace
 
 OuterRuleOptions outer_options(const LocalUpdateOptions& options) {
-  OuterRuleOptions outer = outer_rule_row(options.outer).defaults;
+  OuterRuleOptions outer = outer_rule_defaults(options.outer);
   if (options.outer_learning_rate) outer.learning_rate = *options.outer_learning_rate;
   if (options.outer_momentum) outer.momentum = *options.outer_momentum;
   outer.nesterov = outer.nesterov || options.outer_nesterov;
@@ -181,7 +181,8 @@ OuterRuleOptions shard_outer_options(const StrategyOptions& options) {
   OuterRuleOptions outer = outer_options(options.local);
   // The displacements of K workers add up to K times their mean.
   const int workers = options.parameter_server.cluster.world_size * options.replicas;
-  if (!options.local.outer_learning_rate) outer.learning_rate /= workers;
+  const bool divides = outer_rule_row(options.local.outer).has_number;  // by its own number
+  if (!options.local.outer_learning_rate && !divides) outer.learning_rate /= workers;
   return outer;
 }
 
@@ -215,6 +216,12 @@ void check_local_updates(const StrategyOptions& options) {
   const bool begins_with_sums = outer_rule_row(options.local.outer).begins_with_sums;
   const OuterRuleOptions outer = outer_options(options.local);
   (void)make_outer_rule(outer);
+  if (!pushes && outer_rule_row(local.outer).has_number) {
+    throw UsageError(fmt::format(
+        "--outer {} requires --push displacement: it is for displacements that arrive one by one; "
+        "choose --outer diloco",
+        local.outer));
+  }
   if (pushes && (begins_with_sums || outer.scale_by_rate)) {
     throw UsageError(fmt::format(
         "--outer {}: under --push displacement the servers make each outer step from one worker's "

@@ -82,6 +82,47 @@ void expect_golden(const std::string& name, const OuterRuleOptions& options) {
   }
 }
 
+// Expects the values after each push to be near the golden values `name`. Each worker pushes its
+// displacement by itself, and goes on from the values after its push.
+void expect_golden_pushes(const std::string& name, const OuterRuleOptions& options) {
+  const Problem problem;
+  const Block curvature = problem.tensor("curvature");
+  const Block centre = problem.tensor("centre");
+  const float inner_rate = problem.tensor("rates")[5];
+  const std::vector<double>& pushes = problem.golden.tensors.at("pushes");
+  const std::vector<double>& expected = problem.golden.tensors.at(name);
+  Block x = problem.tensor("start");
+  const std::size_t n = x.size();
+  ASSERT_EQ(expected.size(), pushes.size() * n);
+  std::vector<Block> read(kWorkers, x);
+  const auto rule = make_outer_rule(options);
+  std::vector<Block> slots(rule->slot_names().size(), Block(n));
+  const std::vector<std::span<float>> spans(slots.begin(), slots.end());
+  for (std::size_t j = 0; j < pushes.size(); ++j) {
+    const auto k = static_cast<std::size_t>(pushes[j]);
+    const Block own = train_locally(read[k], std::span(curvature).subspan(k * n, n),
+                                    std::span(centre).subspan(k * n, n), inner_rate);
+    Block moved(n);
+    displacement(moved, read[k], own, 1.0F);
+    rule->update(outer_step(options, static_cast<std::int64_t>(j + 1), inner_rate, inner_rate), x,
+                 moved, spans, true);
+    read[k] = x;
+    double difference = 0.0;
+    double norm = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      difference += std::pow(x[i] - expected[j * n + i], 2);
+      norm += std::pow(expected[j * n + i], 2);
+    }
+    ASSERT_LT(std::sqrt(difference / norm), kTolerance) << name << ", push " << j + 1;
+  }
+}
+
+TEST(OuterRuleGolden, DelayedNesterovFollowsItsPaper) {
+  expect_golden_pushes(
+      "delayed-nesterov",
+      {.learning_rate = 0.3, .momentum = 0.9, .nesterov = true, .momentum_every = 4});
+}
+
 TEST(OuterRuleGolden, AverageIsTheMeanOfTheValuesWeightedBySamples) {
   expect_golden("average", outer_rule_row("average").defaults);
 }

@@ -157,8 +157,10 @@ TEST_F(DisplacementPushes, EndTheDataIfAllReplicasAreWithinARound) {
 TEST_F(DisplacementPushes, DivideTheDefaultRateByTheNumberOfWorkers) {
   options_.replicas = 4;
   EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.25);
-  options_.local.outer_learning_rate = 0.7;
-  EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.7);
+  options_.local.outer = "delayed-nesterov:4";
+  EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.7) << "it divides by its own number";
+  options_.local = {.push = PushKind::kDisplacement, .outer_learning_rate = 0.6};
+  EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.6);
 }
 
 // The slots of the workers' own optimizers are in no snapshot.

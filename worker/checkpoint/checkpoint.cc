@@ -68,7 +68,7 @@ std::size_t sets_of(const SafetensorsReader& file, const Graph& graph, const std
 std::vector<std::string> sources_of(const SafetensorsReader& file, const Graph& graph,
                                     const std::string& wanted) {
   if (has_slot(file, graph, wanted)) return {wanted};
-  if (wanted == kOuterMomentumSlot) return {};
+  if (is_outer_slot(wanted)) return {};
   const std::string common = common_slot(wanted);
   const std::size_t sets = sets_of(file, graph, common);
   if (sets == 0) return {common};
@@ -83,7 +83,7 @@ std::vector<std::string> describe_slots(const SafetensorsReader& file, const Gra
                                         std::span<const Snapshot::Slot> wanted) {
   std::vector<std::string> notes;
   const std::string outer(kOuterMomentumSlot);
-  const auto is_outer = [&](const Snapshot::Slot& slot) { return slot.name == outer; };
+  const auto is_outer = [](const Snapshot::Slot& slot) { return is_outer_slot(slot.name); };
   const bool wants_outer = std::ranges::any_of(wanted, is_outer);
   if (has_slot(file, graph, outer) != wants_outer) {
     notes.emplace_back(wants_outer ? "the outer momentum starts at zero: the checkpoint has none"
@@ -127,7 +127,8 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 bool is_inner_slot(const TensorEntry& entry) {
   return is_slot(entry.name) &&
-         !entry.name.starts_with(slot_name(std::string(kOuterMomentumSlot), ""));
+         !entry.name.starts_with(slot_name(std::string(kOuterMomentumSlot), "")) &&
+         !entry.name.starts_with(slot_name(std::string(kOuterSumSlot), ""));
 }
 
 // Returns the first name that only one of a checkpoint's tensors and `wanted` have, with where it

@@ -141,6 +141,9 @@ FileMetadata checkpoint_metadata(const CheckpointInfo& info) {
     metadata["loss_scale_good_steps"] = fmt::format("{}", info.loss_scale->good_steps);
     metadata["skipped_steps"] = fmt::format("{}", info.loss_scale->skipped_steps);
   }
+  if (const std::int64_t pushes = info.progress.at.pushes; pushes > 0) {
+    metadata["pushes"] = fmt::format("{}", pushes);
+  }
   if (info.outer_rate) metadata["outer_rate"] = shortest_text(*info.outer_rate);
   return metadata;
 }
@@ -185,6 +188,7 @@ CheckpointInfo checkpoint_info(const SafetensorsReader& file, const fs::path& pa
   });
   info.progress.at.position.untrained = untrained_of(file, path);
   info.progress.at.rules = rules_of(file, path);
+  if (has(file, "pushes")) info.progress.at.pushes = number_of<std::int64_t>(file, path, "pushes");
   info.loss_scale = loss_scale_of(file, path);
   if (has(file, "outer_rate")) info.outer_rate = number_of<float>(file, path, "outer_rate");
   if (metadata_text(file, path, "network_hash") != network_hash(info.network)) {

@@ -24,7 +24,8 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
   const JobStatus& status = assignment.status;
   EvaluationRules rules(options_.rules, assignment.rules);
   Done done{.progress = start_};
-  done.progress.at = {status.step, status.samples, assignment.position, assignment.rules};
+  done.progress.at = {status.step, status.samples, assignment.position, assignment.rules,
+                      assignment.pushes};
   if (assignment.writes_checkpoint || assignment.is_final) {
     require_finite(assignment, copy, learning_rate);
   }

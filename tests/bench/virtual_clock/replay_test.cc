@@ -76,7 +76,8 @@ TEST(ARecordedJobOfDisplacements, IsComputedAgainBitForBit) {
   for (const Arguments& flags :
        {as_words("--optimizer adam"),
         as_words("--optimizer adam --inner-state reset --compress bf16"),
-        as_words("--optimizer momentum --consistency ssp --outer diloco --compress topk:0.1")}) {
+        as_words("--optimizer momentum --consistency ssp --outer diloco --compress topk:0.1"),
+        as_words("--optimizer sgd --outer delayed-nesterov:3")}) {
     TrainingRuns runs;
     const auto summary =
         runs.summary_of(parameter_servers({.workers = 3, .servers = 2}),

@@ -215,6 +215,10 @@ TEST(DisplacementFlags, AreHonouredOrRefusedInOneLine) {
     EXPECT_TRUE(contains(shared_refusal(words_of(use)), "requires --strategy local-sgd")) << use;
   }
   EXPECT_TRUE(contains(shared_refusal(as_words("--inner-state average"), push), "keep or reset"));
+  EXPECT_EQ(shared_refusal(as_words("--outer delayed-nesterov:4"), push), "");
+  EXPECT_TRUE(contains(shared_refusal(as_words("--outer delayed-nesterov"), push), ":N"));
+  EXPECT_TRUE(contains(local_refusal(as_words("--outer delayed-nesterov:4")),
+                       "requires --push displacement"));
 }
 
 TEST(LocalSgdFlags, DecideUpdatesAndMustBeEqualOnAllTasks) {

@@ -68,6 +68,19 @@ TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes
   EXPECT_TRUE(contains(rest.out + rest.err, "each worker starts at zero")) << rest.out;
 }
 
+// One worker, so that nothing depends on timing. The checkpoint is within the 4 displacements.
+TEST(ACheckpointOfDisplacements, ContinuesTheSumOfDelayedNesterov) {
+  TrainingRuns runs;
+  const auto where = parameter_servers({.workers = 1, .servers = 2});
+  const Arguments flags =
+      kModel + kRounds + as_words("--optimizer sgd --outer delayed-nesterov:4 --eval-every 0");
+  const auto whole = runs.summary_of(where, flags + as_words("--steps 60"));
+  const Arguments folder = as_words("--checkpoint-dir", runs / "ck");
+  runs.train(where, flags + folder + as_words("--steps 30"));
+  const auto resumed = runs.summary_of(where, flags + folder + as_words("--steps 60 --resume"));
+  EXPECT_EQ(resumed.at("weights_hash"), whole.at("weights_hash"));
+}
+
 TEST(ACheckpointOfDisplacements, GivesOtherStrategiesItsValues) {
   TrainingRuns runs;
   const auto trained = [&](const Arguments& optimizer, const std::string& folder) {

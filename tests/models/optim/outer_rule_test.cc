@@ -162,8 +162,54 @@ TEST(OuterRule, GivesTheBitsOfPlainMomentumWhileTheInnerRateIsConstant) {
   EXPECT_EQ(bits(after_five_rounds(options)), slowmo);
 }
 
+OuterRuleOptions delayed(std::int64_t every) {
+  return {.learning_rate = 0.5, .momentum = 0.5, .nesterov = true, .momentum_every = every};
+}
+
+TEST(DelayedNesterov, LetsTheMomentumJoinInWithEverySecondDisplacement) {
+  Outer outer(delayed(2), 1);
+  Block x{8.0F};
+  std::vector<float> values;
+  for (const float displacement : {4.0F, 2.0F, 4.0F, 0.0F}) {
+    outer.step(x, Block{displacement}, 0.1F);
+    values.push_back(x[0]);
+  }
+  // 8 - 4 / 4 = 7; v = (4 + 2) / 2 = 3, 7 - (1 + 1.5) / 2
+  // 5.75 - 4 / 4 = 4.75; v = 1.5 + (4 + 0) / 2 = 3.5, 4.75 - 1.75 / 2
+  EXPECT_EQ(values, (Block{7.0F, 5.75F, 4.75F, 3.875F}));
+}
+
+// Powers of two, so that every operation is exact.
+TEST(DelayedNesterov, MakesOneNesterovStepWithTheMeanOfNDisplacements) {
+  Block apart{8.0F};
+  Block together{8.0F};
+  Outer delayed_rule(delayed(4), 1);
+  Outer nesterov(delayed(1), 1);
+  for (int round = 0; round < 3; ++round) {
+    for (const float part : {4.0F, 0.0F, 2.0F, 2.0F}) delayed_rule.step(apart, Block{part}, 0.1F);
+    nesterov.step(together, Block{2.0F}, 0.1F);
+    EXPECT_EQ(apart, together);
+  }
+}
+
+TEST(DelayedNesterov, WithOneDisplacementHasTheBitsOfDiLoCo) {
+  EXPECT_EQ(bits(after_five_rounds(outer_rule_defaults("delayed-nesterov:1"))),
+            bits(after_five_rounds(outer_rule_row("diloco").defaults)));
+}
+
+TEST(DelayedNesterov, TakesItsNumberFromTheSetting) {
+  EXPECT_EQ(outer_rule_defaults("delayed-nesterov:12").momentum_every, 12);
+  EXPECT_EQ(outer_rule_defaults("diloco").momentum_every, 1);
+  for (const char* setting : {"delayed-nesterov", "delayed-nesterov:", "delayed-nesterov:0",
+                              "delayed-nesterov:x", "delayed-nesterov:2:2", "diloco:2"}) {
+    EXPECT_THROW(outer_rule_defaults(setting), UsageError) << setting;
+  }
+}
+
 TEST(OuterRule, GivesTheSameBitsForSlices) {
-  for (const OuterRuleRow& row : outer_rules()) {
+  std::vector<OuterRuleRow> rows(outer_rules().begin(), outer_rules().end());
+  rows.push_back({.name = "delayed", .help = "", .defaults = delayed(2)});
+  for (const OuterRuleRow& row : rows) {
     Block whole = random_block(0);
     Block sliced = whole;
     Outer at_once(row.defaults, whole.size());
@@ -216,6 +262,7 @@ std::string refusal(const OuterRuleOptions& options) {
 }
 
 TEST(OuterRule, RefusesConstantsOutOfRange) {
+  EXPECT_NE(refusal({.momentum_every = 0}).find("expected 1 to"), std::string::npos);
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double rate : {0.0, -1.0, kNan, kInfinity}) {

@@ -236,6 +236,26 @@ TEST(Snapshots, AreDueWhenARoundPassesAMultipleOfTheStepNumber) {
   EXPECT_EQ(assignment->step, 3);
 }
 
+// The version of shard 0 counts from 1, also after a resume.
+TEST(Snapshots, CountTheDisplacementsInTheValues) {
+  wire::DeclarationT declaration = with_checkpoints(2);
+  declaration.outer = std::make_unique<wire::OuterStepT>();
+  JobCase job(declaration);
+  wire::InitialisedT resumed;
+  resumed.pushes = 10;
+  job.start(resumed);
+  job.version = 11;
+  job.train(0, 1);
+  job.train(0, 2);
+  const SampleRange later = job.lease(0);
+  job.freeze_all({{0, 1, 2}});
+  job.trained(0, 3, later);  // not in the snapshot
+  job.copy_all();
+  const auto assignment = job.take<wire::AssignmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_EQ(assignment->pushes, 12);
+}
+
 TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {
   wire::DeclarationT declaration = make_declaration();
   declaration.eval_every_epochs = 1;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "models/base/errors.h"
+#include "models/optim/outer_rule.h"
 #include "tests/ps/shard/one_value.h"
 
 namespace syncopate::ps {
@@ -216,6 +217,46 @@ TEST(Snapshot, CopiesSlotsOnlyIfTheTargetHasSlots) {
   EXPECT_THROW(shard.begin_snapshot(2, {}, wrong), ShapeError);
   EXPECT_THROW(shard.restore(*wrong), ShapeError);
   EXPECT_THROW(shard.restore(*without), ShapeError);
+}
+
+// A server that is killed within the N displacements of an outer step continues them: their sum and
+// the version are in its snapshot.
+TEST(ShardSnapshotOfDelayedNesterov, ContinuesAtEveryPlaceWithinN) {
+  constexpr std::uint64_t kPushes = 7;
+  const OuterRuleOptions options{
+      .learning_rate = 0.5, .momentum = 0.9, .nesterov = true, .momentum_every = 3};
+  const auto make = [&] {
+    return std::make_unique<Shard>(ArenaLayout({{.name = "value", .shape = {1}}}),
+                                   std::vector<Bucket>{{0, 1}}, make_outer_rule(options),
+                                   ConsistencyOptions{.consistency = Consistency::kAsync},
+                                   make_host_tensor({1}, DType::kF32));
+  };
+  const auto push = [](Shard& shard, std::uint64_t sequence) {
+    const float displacement = 1.0F / static_cast<float>(sequence);
+    ASSERT_TRUE(shard.push({.id = {0, 1, sequence},
+                            .learning_rate = 0.5F,
+                            .gradient = {.codec = Codec::kF32,
+                                         .num_elements = 1,
+                                         .bytes = std::as_bytes(std::span(&displacement, 1))},
+                            .values = {}}));
+    std::vector<ShardEvent> events;
+    shard.work(0, events);
+  };
+  const auto undisturbed = make();
+  undisturbed->join(0, 1, 0);
+  for (std::uint64_t sequence = 1; sequence <= kPushes; ++sequence) push(*undisturbed, sequence);
+  for (std::uint64_t killed_after = 1; killed_after < kPushes; ++killed_after) {
+    const auto before = make();
+    before->join(0, 1, 0);
+    for (std::uint64_t sequence = 1; sequence <= killed_after; ++sequence) push(*before, sequence);
+    const auto after = make();
+    after->restore(before->snapshot());
+    after->join(0, 1, killed_after);
+    for (std::uint64_t sequence = killed_after + 1; sequence <= kPushes; ++sequence) {
+      push(*after, sequence);
+    }
+    EXPECT_EQ(after->view(0).values[0], undisturbed->view(0).values[0]) << killed_after;
+  }
 }
 
 }  // namespace

@@ -47,6 +47,14 @@ StrategyOptions options_of(const Training& setup) {
   return options;
 }
 
+std::vector<OuterRuleRow> outer_rules_of_means() {
+  std::vector<OuterRuleRow> rows;
+  for (const OuterRuleRow& row : outer_rules()) {
+    if (!row.has_number) rows.push_back(row);
+  }
+  return rows;
+}
+
 LocalUpdateOptions with_outer(const OuterRuleRow& row, std::int64_t sync_every, int steps_of_sums) {
   LocalUpdateOptions options{.sync_every = sync_every, .outer = std::string(row.name)};
   if (row.begins_with_sums) {

@@ -36,6 +36,9 @@ Graph network_of(const Training& setup);
 StrategyOptions options_of(const Training& setup);
 // Returns six samples, divided by their own number.
 Batch test_batch();
+// Returns the rows of outer_rules() for the mean displacement of all workers.
+std::vector<OuterRuleRow> outer_rules_of_means();
+
 // Returns the options of a row of outer_rules(). Gradients are summed in `steps_of_sums` steps if
 // the row begins with sums.
 LocalUpdateOptions with_outer(const OuterRuleRow& row, std::int64_t sync_every,

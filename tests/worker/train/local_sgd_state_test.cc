@@ -30,7 +30,7 @@ std::vector<Values> blocks_of(const Snapshot& snapshot) {
 }
 
 TEST(LocalSgdState, ContinuesFromASnapshotWithTheSlotsOfEveryWorker) {
-  for (const OuterRuleRow& row : outer_rules()) {
+  for (const OuterRuleRow& row : outer_rules_of_means()) {
     const Training training{.replicas = 2,
                             .local = with_outer(row, 2),
                             .optimizer = "momentum",

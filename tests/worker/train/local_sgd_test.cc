@@ -145,7 +145,7 @@ TEST(LocalSgd, GivesTheBitsOfTheAverageWheneverTheNumbersAreThoseOfTheAverage) {
 }
 
 TEST(LocalSgd, MovesNothingWithoutALearningRate) {
-  for (const OuterRuleRow& row : outer_rules()) {
+  for (const OuterRuleRow& row : outer_rules_of_means()) {
     LocalRun run({.replicas = 3,
                   .local = with_outer(row, 2),
                   .optimizer = "momentum",
@@ -156,7 +156,7 @@ TEST(LocalSgd, MovesNothingWithoutALearningRate) {
 }
 
 TEST(LocalSgd, HoldsOneModelAfterEveryRoundOnEveryReplica) {
-  for (const OuterRuleRow& row : outer_rules()) {
+  for (const OuterRuleRow& row : outer_rules_of_means()) {
     // The third replica has the share of 4 + 4 + 2 samples.
     LocalRun run({.replicas = 3,
                   .local = with_outer(row, 2),
@@ -204,7 +204,7 @@ TEST(LocalSgd, WaitsForNoReplicaBeforeTheEndOfTheRound) {
 // The first replica ends its round early, with another learning rate than the last step of the
 // second replica.
 TEST(LocalSgd, ExchangesPartsOfARoundWithDifferentNumbersOfSteps) {
-  for (const OuterRuleRow& row : outer_rules()) {
+  for (const OuterRuleRow& row : outer_rules_of_means()) {
     LocalRun run({.replicas = 2, .local = with_outer(row, 1000)});
     const Values before = run.values();
     Batch half = run.input().next().rows(0, 6);

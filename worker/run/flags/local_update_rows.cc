@@ -30,7 +30,7 @@ std::string outer_help() {
       "way from the workers' values back to the start of the round (";
   for (const OuterRuleRow& row : outer_rules()) {
     if (&row != outer_rules().data()) help += "; ";
-    help += std::string(row.name) + ": " + std::string(row.help);
+    help += std::string(row.name) + (row.has_number ? ":N: " : ": ") + std::string(row.help);
   }
   return help + ")";
 }
@@ -90,7 +90,7 @@ std::vector<TrainFlag> local_update_flags() {
       {.name = "--outer",
        .help = outer_help(),
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer; },
-       .rules = {.choices = names_of(outer_rules())},
+       .rules = {.value = "STEP", .default_text = "average"},
        .needs = {kRounds},
        .decides_updates = true,
        .in_comparison = kOfWord},
@@ -98,7 +98,8 @@ std::vector<TrainFlag> local_update_flags() {
        .help = "factor of the outer step",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_learning_rate; },
        .rules = {.default_text = defaults_of(&OuterRuleOptions::learning_rate) +
-                                 "; with --push displacement divided by the number of workers",
+                                 "; with --push displacement, the default of average and diloco is "
+                                 "divided by the number of workers",
                  .above = 0.0,
                  .example = "0.7"},
        .needs = {kRounds},
