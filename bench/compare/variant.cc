@@ -132,12 +132,12 @@ class WordParser {
     if (words.size() > 2) refuse("expected one number of micro-batches, such as pipeline:8");
   }
 
-  // Parses the outer step and the number of steps behind the first word. The number of steps has no
-  // default, because each number has a price.
+  // Parses the outer step, with its number if it has one, and the number of steps behind the first
+  // word. The number of steps has no default, because each number has a price.
   void parse_rounds(const std::vector<std::string>& words) {
     std::vector<std::string> known;
     for (const OuterRuleRow& row : outer_rules()) {
-      if (row.has_number) continue;  // the words have no place for its number
+      if (row.has_number && !variant_.pushes_displacements) continue;  // for single displacements
       // plan predicts no change from one kind of steps to another.
       if (command_ == SharedBy::kCompare || !row.begins_with_sums) known.emplace_back(row.name);
     }
@@ -145,14 +145,19 @@ class WordParser {
     if (std::ranges::find(known, variant_.outer) == known.end()) {
       refuse(fmt::format("expected {}, found \"{}\"", listed(known, "or"), variant_.outer));
     }
-    if (words.size() != 3) {
+    std::size_t at = 2;
+    if (const auto row = std::ranges::find(outer_rules(), variant_.outer, &OuterRuleRow::name);
+        row->has_number && words.size() > at) {
+      variant_.outer += fmt::format(":{}", number(words[at++], 1));
+    }
+    if (words.size() != at + 1) {
       refuse(
           fmt::format("expected the number of steps between two exchanges, such as {}:{}:8; a "
                       "larger number sends less, and the workers' models drift further apart",
                       words.front(), variant_.outer));
     }
-    variant_.tunes_rounds = command_ == SharedBy::kCompare && words[2] == kTunedRounds;
-    variant_.sync_every = variant_.tunes_rounds ? 1 : number(words[2], 1);
+    variant_.tunes_rounds = command_ == SharedBy::kCompare && words[at] == kTunedRounds;
+    variant_.sync_every = variant_.tunes_rounds ? 1 : number(words[at], 1);
   }
 
   void parse_consistency(const std::vector<std::string>& words) {

@@ -47,13 +47,16 @@ TEST_F(CompareLocalUpdates, MayBeginWithSumsOfGradients) {
 TEST_F(CompareLocalUpdates, MayPushDisplacements) {
   const Words variants = kSmall + as_words("--workers 1 --batch-size-per-replica 8 --strategies",
                                            "parameter-server:async+displacement:average:5,"
-                                           "central-storage:async+displacement:diloco:5",
+                                           "central-storage:async+displacement:diloco:5,"
+                                           "parameter-server:async+displacement:"
+                                           "delayed-nesterov:3:5",
                                            "--clock");
   successful(run(variants + Words{"real"}));
   const fs::path virtual_dir = scratch_ / "virtual";
   successful(run_compare(virtual_dir, variants + Words{"virtual"}));
   for (const char* name : {"parameter-server_async_displacement_average_5-seed1",
-                           "central-storage_async_displacement_diloco_5-seed1"}) {
+                           "central-storage_async_displacement_diloco_5-seed1",
+                           "parameter-server_async_displacement_delayed-nesterov_3_5-seed1"}) {
     EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name)) << name;
   }
   const auto kept = nlohmann::json::parse(read_text(virtual_dir / "comparison.json"));

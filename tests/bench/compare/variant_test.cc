@@ -70,6 +70,10 @@ TEST(Variant, MayPushDisplacements) {
   EXPECT_EQ(variant.outer, "average");
   EXPECT_EQ(variant.sync_every, 8);
   EXPECT_EQ(variant.servers, 2);
+  const Variant delayed =
+      parse_variant("parameter-server:async+displacement:delayed-nesterov:4:8", 4, 2);
+  EXPECT_EQ(delayed.outer, "delayed-nesterov:4");
+  EXPECT_EQ(delayed.sync_every, 8);
   EXPECT_TRUE(contains(message_of<UsageError>([] {
                          parse_variant("parameter-server:async+displacement:average:8", 4, 2,
                                        SharedBy::kPlan);
@@ -119,6 +123,9 @@ TEST(Variant, IsRefusedWithAReason) {
        "or ordered-momentum"},
       {"parameter-server:sync+displacement:average:4", "displacements require async or ssp"},
       {"parameter-server:async+displacement", "such as displacement:average:8"},
+      {"parameter-server:async+displacement:delayed-nesterov:4",
+       "such as displacement:delayed-nesterov:4:8"},
+      {"local-sgd:delayed-nesterov:4:8", "found \"delayed-nesterov\""},
       {"parameter-server:async+displacement:average:0", "expected a number from 1"},
       {"parameter-server:async+none", "found \"+none\""},
       {"parameter-server:async+dc:2", "--staleness-rule dc:2: expected one of"},
