@@ -253,14 +253,17 @@ void apply_async_momentum(CompareOptions& options) {
   options.epochs = 2;
   options.target_accuracy = 0.95;
   const Words flags = momentum_optimizer(0.9, 0.01) + Words{"--learning-rate-scale=linear"};
-  const auto add = [&](const std::string& word, const std::string& label) {
-    options.variants.push_back(with("parameter-server:" + word, 8, label, flags));
+  const auto add = [&](const std::string& word, const std::string& label, const Words& of_row) {
+    options.variants.push_back(with("parameter-server:" + word, 8, label, of_row));
   };
-  add("async", "async");
-  add("async+ordered-momentum", "ordered momentum");
-  add("async+ringmaster:4", "ringmaster, limit 4");
-  add("async+rennala:8", "rennala, 8 gradients");
-  add("sync", "sync");
+  add("async", "async", flags);
+  add("async+ordered-momentum", "ordered momentum", flags);
+  add("async+ringmaster:4", "ringmaster, limit 4", flags);
+  add("async+rennala:8", "rennala, 8 gradients", flags);
+  // The momentum is in the outer step. The rate equals rate / (1 - momentum) of the other rows.
+  add("async+displacement:delayed-nesterov:8:1", "delayed Nesterov",
+      Words{"--optimizer=sgd", "--learning-rate=0.1", "--learning-rate-scale=linear"});
+  add("sync", "sync", flags);
   options.claims = {{.source = "Shi et al. 2024, Ordered momentum for asynchronous SGD",
                      .text = "momentum impedes asynchronous training, unless the gradients are "
                              "ordered by their iterations",
@@ -300,9 +303,8 @@ constexpr std::array kPresets = {
     PresetRow{
         "async-momentum",
         "8 workers with momentum 0.9: asynchronous ones without a rule for stale gradients, "
-        "with ordered momentum, ringmaster and rennala, and synchronous ones; delayed Nesterov "
-        "is missing. All have the default rate for a worker's batch; --tune searches each "
-        "variant's own rate",
+        "with ordered momentum, ringmaster, rennala and delayed Nesterov, and synchronous ones. "
+        "All have the default rate for a worker's batch; --tune searches each variant's own rate",
         apply_async_momentum, nullptr, true},
     PresetRow{"dc-asgd",
               "8 asynchronous workers with and without delay compensation (DC-ASGD). With --data "

@@ -63,7 +63,7 @@ constexpr std::array<std::string_view, 7> kOtherFacts = {
     "--consistency",   "--max-staleness",       "--backup-workers"};
 
 // Returns the flags that decide what an update computes, with their values: first those that are
-// equal in all variants to which they apply, then the others with their variants.
+// equal in all variants, or off in all to which they apply, then the others with their variants.
 std::string hyperparameters_text(const Comparison& comparison) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> labels_by_value;
   for (const ComparedVariant& variant : comparison.variants) {
@@ -79,7 +79,8 @@ std::string hyperparameters_text(const Comparison& comparison) {
   for (const auto& [flag, values] : labels_by_value) {
     for (const auto& [value, labels] : values) {
       const std::string words = flag + " " + value;
-      if (values.size() == 1) {
+      const bool is_off = value == "absent" || value == "none" || value == "off";
+      if (labels.size() == comparison.variants.size() || (values.size() == 1 && is_off)) {
         of_all.push_back(words);
       } else {
         of_some.push_back(fmt::format("{} ({})", words, listed(labels)));
