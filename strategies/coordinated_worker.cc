@@ -63,6 +63,7 @@ class WorkerVariables final : public VariableStore {
     transport_.begin_step({.learning_rate = update_.learning_rate,
                            .batches = {},
                            .inner_rates = {},
+                           .bad_of_batches = {},
                            .lanes = lanes_,
                            .loss = report.scores.loss,
                            .metric = report.scores.metrics[kMainMetric],

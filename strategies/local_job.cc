@@ -237,6 +237,7 @@ void LocalJob::begin_step(int index, const ps::StepInfo& step) {
   push.metric = step.metric;
   push.samples = step.samples;
   push.num_bad = step.num_bad;
+  push.bad_of_batches = step.bad_of_batches;
   push.ends_step = true;
   const std::lock_guard lock(mutex_);
   Worker& mine = worker(index);

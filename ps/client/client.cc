@@ -227,6 +227,7 @@ void Client::push(int bucket) {
     push.metric = info.metric;
     push.samples = info.samples;
     push.num_bad = info.num_bad;
+    push.bad_of_batches = info.bad_of_batches;
     push.stops = to_wire(info.stops);
     push.has_state = !info.state.empty();
     if (push.has_state) {

@@ -143,13 +143,24 @@ std::int64_t LeaseQueue::on_push_applied(int worker, const wire::PushT& push,
                           .batch = {batches.front(), sums.loss, version}});
     forget_complete_collections();
   }
-  if (push.num_bad > 0) bad_by_epoch_[batches.empty() ? 0 : batches.front().epoch] += push.num_bad;
+  if (push.num_bad > 0) count_bad(push, batches);
   if (is_snapshot_begun_) {
     pushes_since_.push_back({worker, push.sequence, sums});
   } else {
     ledger_->forget({{worker, push.sequence}});
   }
   return trained;
+}
+
+void LeaseQueue::count_bad(const wire::PushT& push, std::span<const SampleRange> batches) {
+  if (push.bad_of_batches.size() != batches.size()) {
+    bad_by_epoch_[batches.empty() ? 0 : batches.front().epoch] += push.num_bad;
+    return;
+  }
+  // A round may have batches of several epochs.
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    bad_by_epoch_[batches[i].epoch] += push.bad_of_batches[i];
+  }
 }
 
 void LeaseQueue::on_push_dropped(int worker, const wire::PushT& push) {

@@ -130,6 +130,7 @@ class LeaseQueue {
   std::uint64_t collections_in(std::uint64_t version) const;
   void forget_complete_collections();
   bool count_step(int worker, std::uint64_t sequence);
+  void count_bad(const wire::PushT& push, std::span<const SampleRange> batches);
   void grant(Request& request);
   void finish(const Request& request);
   // Tells waiting workers that all batches are granted. A worker that has not pushed the batches of

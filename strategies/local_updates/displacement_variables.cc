@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "models/base/errors.h"
 #include "models/optim/outer_rule.h"
+#include "strategies/snapshot.h"
 
 namespace syncopate {
 
@@ -52,23 +55,28 @@ StepReport DisplacementVariables::commit() {
   ++updates_;
   round_ += report_;
   rates_.push_back(now_.learning_rate);
+  bad_.push_back(report_.scores.num_bad);
   StepReport own = report_;
   own.round_steps = std::ssize(rates_) == options_.sync_every ? options_.sync_every : 0;
-  if (own.round_steps > 0) end_round();
+  // The last update of a round may overflow; the shards would keep what it made.
+  if (own.round_steps > 0 && !end_round()) {
+    own.scores.loss = std::numeric_limits<double>::quiet_NaN();
+  }
   return own;
 }
 
-void DisplacementVariables::end_round() {
-  if (!is_in_round()) return;
+bool DisplacementVariables::end_round() {
   const Span exchange(replica_.trace, TraceKind::kExchange, ++rounds_);
   watch_.begin();
   const Stopwatch::Exposed exposed(watch_);
   const ParameterArena& arena = *replica_.arena;
   displacement(arena.gradients().f32(), start_.f32(), arena.values().f32(), 1.0F);
+  if (!all_finite(arena.gradients())) return false;
   const StepReport sum = std::exchange(round_, {});
   transport_.begin_step({.learning_rate = outer_rate_,
                          .batches = {},
                          .inner_rates = std::exchange(rates_, {}),
+                         .bad_of_batches = std::exchange(bad_, {}),
                          .lanes = lanes_,
                          .loss = sum.scores.loss,
                          .metric = sum.scores.metrics[kMainMetric],
@@ -80,9 +88,19 @@ void DisplacementVariables::end_round() {
     transport_.push(static_cast<BucketId>(b));
   }
   transport_.finish_step();
-  if (options_.inner_state != InnerState::kReset) return;
-  for (const Snapshot::Slot& slot : update_.slots()) std::ranges::fill(slot.values.f32(), 0.0F);
-  updates_ = 0;
+  if (options_.inner_state == InnerState::kReset) {
+    for (const Snapshot::Slot& slot : update_.slots()) std::ranges::fill(slot.values.f32(), 0.0F);
+    updates_ = 0;
+  }
+  return true;
+}
+
+void DisplacementVariables::end_round_early() {
+  if (is_in_round() && !end_round()) {
+    throw UsageError(
+        "the values of a worker are not finite after an incomplete round; try a smaller "
+        "--learning-rate");
+  }
 }
 
 }  // namespace syncopate

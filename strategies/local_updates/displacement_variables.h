@@ -26,15 +26,17 @@ class DisplacementVariables final : public VariableStore {
   void wait_values(BucketId bucket) override;
   // Sends nothing: the gradients update the worker's own values in commit().
   void push(BucketId bucket, const StepReport& report) override;
-  // In the last step of a round, also pushes the displacement. If the loss of the step is not
-  // finite, nothing of the round reaches the shards.
+  // In the last step of a round, also pushes the displacement. If the loss of the step or a
+  // displacement is not finite, nothing of the round reaches the shards, and the loss is not a
+  // number.
   StepReport commit() override;
-  // Pushes the displacement of the steps so far.
-  void end_round_early() override { end_round(); }
+  // Pushes the displacement of the steps so far. Throws UsageError if it is not finite.
+  void end_round_early() override;
   CommunicationTimes times() const override { return transport_.with_traffic(watch_.times()); }
 
  private:
-  void end_round();
+  // Pushes the displacement. Returns false, and pushes nothing, if it is not finite.
+  bool end_round();
   bool is_in_round() const noexcept { return !rates_.empty(); }
 
   Replica& replica_;
@@ -45,10 +47,11 @@ class DisplacementVariables final : public VariableStore {
   const int lanes_;
   Tensor start_;  // the values with which the round began, [arena total] f32
   UpdateStep now_;
-  std::int64_t updates_ = 0;  // with the present slots; Adam's bias correction counts them
-  StepReport report_;         // of the step
-  StepReport round_;          // sums over the steps of the round
-  std::vector<float> rates_;  // the learning rate of each step of the round
+  std::int64_t updates_ = 0;       // with the present slots; Adam's bias correction counts them
+  StepReport report_;              // of the step
+  StepReport round_;               // sums over the steps of the round
+  std::vector<float> rates_;       // the learning rate of each step of the round
+  std::vector<std::int64_t> bad_;  // samples of each step of the round that could not be read
   std::int64_t rounds_ = 0;
   Stopwatch watch_;
 };

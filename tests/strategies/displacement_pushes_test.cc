@@ -131,6 +131,20 @@ TEST_F(DisplacementPushes, WithARateOfZeroDoNotMoveTheValues) {
   EXPECT_TRUE(std::ranges::equal(strategy->snapshot().values.f32(), before.values.f32()));
 }
 
+TEST_F(DisplacementPushes, ThatAreNotFiniteDoNotReachTheShard) {
+  options_.local.sync_every = 1;
+  rate_ = std::numeric_limits<float>::infinity();
+  const auto strategy = make_strategy(options_, graph_);
+  const Snapshot before = copy_of(strategy->snapshot());
+  strategy->begin({});
+  AsynchronousJob& job = asynchronous_job(*strategy, 0);
+  const auto lease = job.next_lease();
+  ASSERT_TRUE(lease.has_value());
+  job.begin_step(*lease);
+  EXPECT_TRUE(std::isnan(step(strategy->replicas().front(), *lease).scores.loss));
+  EXPECT_TRUE(std::ranges::equal(strategy->snapshot().values.f32(), before.values.f32()));
+}
+
 TEST_F(DisplacementPushes, HaveTheStepsOfTheirRoundAndThoseLeftAtTheEnd) {
   const auto strategy = make_strategy(options_, graph_);
   EXPECT_EQ(train(*strategy), (std::vector<std::int64_t>{4, 4, 2}));

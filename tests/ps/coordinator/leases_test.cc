@@ -96,6 +96,21 @@ TEST(LeaseQueue, CountsTheBadSamplesOfEachEpochOverAllWorkers) {
   EXPECT_EQ(job.take<wire::LeasesT>(worker(0))->status->num_bad_in_epoch, 5);
 }
 
+TEST(LeaseQueue, CountsTheBadSamplesOfARoundInTheEpochsOfItsBatches) {
+  wire::DeclarationT declaration = steps(4);
+  declaration.outer = std::make_unique<wire::OuterStepT>();
+  StartedJob job(declaration);
+  wire::PushT round = make_push(1, job.lease(0));
+  SampleRange next = job.lease(0);
+  next.epoch = 1;
+  round.batches.push_back(to_wire(next));
+  round.num_bad = 3;
+  round.bad_of_batches = {2, 1};
+  job.trained(0, 1, round);
+  ask(job, 1, 1);
+  EXPECT_EQ(job.take<wire::LeasesT>(worker(1))->status->num_bad_in_epoch, 2);
+}
+
 TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
   StartedJob job(steps(6), 2);
   const auto departed = [&](int from, int index, std::uint32_t incarnation,

@@ -68,6 +68,18 @@ TEST(LeastMemory, OfLocalUpdatesHasOuterValuesAndTheSlotsThatTheChiefCollects) {
   EXPECT_EQ(least_memory(options, two_layers()).collected, 0) << "only the chief collects";
 }
 
+TEST(LeastMemory, OfPushedDisplacementsHasTheValuesOfEachReplicaAndTheShard) {
+  TrainOptions options = options_of("central-storage", 10);
+  options.strategy.replicas = 2;
+  options.strategy.consistency.consistency = ps::Consistency::kAsync;
+  options.strategy.local = {.push = PushKind::kDisplacement, .sync_every = 4, .outer = "diloco"};
+  const std::int64_t values = 4 * 26;
+  const RunMemory memory = least_memory(options, two_layers());
+  EXPECT_EQ(memory.values, 3 * values);
+  EXPECT_EQ(memory.slots, 2 * 2 * values + values) << "of Adam, and the outer momentum";
+  EXPECT_EQ(memory.outer, values) << "where the round began";
+}
+
 TEST(MemoryRefusal, IsEmptyFromTheSumOn) {
   const TrainOptions options = options_of("one-device", std::int64_t{1} << 20);
   const std::int64_t needed = least_memory(options, two_layers()).all();
