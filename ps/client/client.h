@@ -66,7 +66,7 @@ struct StepInfo {
   // In a round: the worker's learning rate in each batch, for the record of the servers.
   std::vector<float> inner_rates;
   std::vector<std::int64_t> bad_of_batches;  // in a round: num_bad of each batch
-  int lanes = 1;  // number of lanes (threads) of the worker's replica
+  int lanes = 1;                             // number of lanes (threads) of the worker's replica
   double loss = 0.0;
   double metric = 0.0;
   std::int64_t samples = 0;

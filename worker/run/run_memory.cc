@@ -80,7 +80,7 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
   if (pushes_displacements(strategy.local)) {
     memory.values *= strategy.replicas;
     memory.slots *= strategy.replicas;
-    memory.outer = values;  // the start of the round
+    memory.outer = values;        // the start of the round
     if (!has_servers(options)) {  // this process also has the shard
       const auto outer_slots = make_outer_rule(shard_outer_options(strategy))->slot_names().size();
       memory.values += values;
