@@ -35,7 +35,7 @@ struct StepTime {
 };
 
 inline constexpr const char* kTuningSplit = "val=0.1";
-// The seeds of a comparison are below this number, those of its search are not.
+// The seeds of a comparison are below this number; the seeds of its search are not.
 inline constexpr int kMostSeeds = 2000;
 
 // The hyperparameters that are tuned before the comparison. The learning rate is always one of

@@ -44,7 +44,7 @@ class LeaseQueue {
   void on_reconnect_timeout() { awaits_holders_ = false; }
   // Records that a worker's push was applied, which gave shard 0's last bucket this version.
   // Returns how many batches this adds to the trained batches. A gradient has one batch, and a
-  // displacement those of a round.
+  // displacement has all batches of a round.
   std::int64_t on_push_applied(int worker, const wire::PushT& push, std::uint64_t version);
   void on_push_dropped(int worker, const wire::PushT& push);
   // Stops handing out batches. stopped_by() returns the kind of the first call.

@@ -27,8 +27,8 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
 
 // Returns the consistency rule of a declaration. Throws UsageError for an unknown one.
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
-// Returns the optimizer of a declaration: that of the shards or, if workers push displacements,
-// that of the workers. Throws UsageError if its constants are not complete.
+// Returns the optimizer of a declaration. Shards have this optimizer; if workers push
+// displacements, the workers have it. Throws UsageError if its constants are not complete.
 OptimizerOptions optimizer_options(const wire::DeclarationT& declaration);
 
 // ServedSnapshot is one shard's part of a snapshot.

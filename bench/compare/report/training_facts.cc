@@ -63,7 +63,7 @@ constexpr std::array<std::string_view, 7> kOtherFacts = {
     "--consistency",   "--max-staleness",       "--backup-workers"};
 
 // Returns the flags that decide what an update computes, with their values: first those that are
-// equal in all variants, or off in all to which they apply, then the others with their variants.
+// equal in all variants or off, then the others with their variants.
 std::string hyperparameters_text(const Comparison& comparison) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> labels_by_value;
   for (const ComparedVariant& variant : comparison.variants) {

@@ -36,7 +36,7 @@ void roll_back(ShardHistory& history, BucketId bucket, std::uint64_t version) {
   if (applied.empty()) history.first_versions[bucket] = version;
 }
 
-// Adds the batches of an applied push: those of its round, or its own.
+// Adds the batches of an applied push. A displacement has all batches of its round.
 void add_batches(ShardHistory& history, const ps::OrderEntry& push,
                  std::vector<ps::OrderEntry> round) {
   if (round.empty() && push.lanes > 0) round.push_back(push);
