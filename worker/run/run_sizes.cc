@@ -144,7 +144,7 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
 
 void require_whole_round(const TrainOptions& options, std::int64_t dataset_size,
                          std::int64_t global_batch) {
-  if (!strategy_of(options).has_rounds) return;
+  if (!has_rounds(options)) return;
   const LocalUpdateOptions& local = options.strategy.local;
   const auto per_epoch = static_cast<double>(dataset_size / global_batch);
   const std::int64_t total = remaining_steps(options.loop, {}, dataset_size, global_batch);

@@ -45,11 +45,12 @@ TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes
   // The rounds are longer than the run.
   const Arguments job =
       parameter_servers({.workers = 2, .servers = 2},
-                        kModel + as_words("--push displacement --sync-every 1000000 --optimizer "
-                                          "adam --log-every 1 --checkpoint-dir",
+                        kModel + as_words("--push displacement --optimizer adam --log-every 1 "
+                                          "--checkpoint-dir",
                                           scratch / "ck"));
   RunningProgram program(
-      syncopate_command(job + as_words("--steps 100000000 --service-time constant:1 --metrics",
+      syncopate_command(job + as_words("--sync-every 1000000 --steps 100000000 --service-time "
+                                       "constant:1 --metrics",
                                        scratch / "m.jsonl")));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"begin\"", 1));
   program.send(SIGTERM);
@@ -59,13 +60,21 @@ TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes
   ASSERT_EQ(checkpoints.size(), 1U);
   const int step = std::stoi(checkpoints.back().substr(std::string("checkpoint-").size(), 12));
   EXPECT_GE(step, 1);
-  const ProgramResult rest =
-      successful(run_syncopate(job + as_words("--steps", std::to_string(step + 90),
-                                              "--resume --metrics", scratch / "rest.jsonl")));
+  const ProgramResult rest = successful(run_syncopate(
+      job + as_words("--steps", std::to_string(step + 90), "--sync-every",
+                     std::to_string(step + 90), "--resume --metrics", scratch / "rest.jsonl")));
   const nlohmann::json summary = summary_of(scratch / "rest.jsonl");
   EXPECT_EQ(summary.at("steps"), step + 90);
   EXPECT_EQ(summary.at("samples"), (step + 90) * 16);
   EXPECT_TRUE(contains(rest.out + rest.err, "each worker starts at zero")) << rest.out;
+}
+
+TEST(ARoundOfDisplacements, IsNotLongerThanTheRun) {
+  const ProgramResult result =
+      run_syncopate(as_words("train --strategy central-storage --consistency async") + kModel +
+                    as_words("--push displacement --sync-every 41 --steps 40"));
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "--sync-every 41: the whole run has 40 steps")) << result.err;
 }
 
 // One worker, so that nothing depends on timing. The checkpoint is within the 4 displacements.
