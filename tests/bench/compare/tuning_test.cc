@@ -179,7 +179,9 @@ TEST_F(TunedCompare, ContinuesWithTheMissingRunsAndChoosesTheSameValues) {
 
 TEST_F(TunedCompare, RefusesMistakesWithOneLine) {
   const std::pair<Words, const char*> mistakes[] = {
-      {as_words("--tune rate"), "--tune rate: expected learning-rate, momentum or batch-size"},
+      {as_words("--tune rate"),
+       "--tune rate: expected learning-rate, momentum, batch-size, sync-every or "
+       "outer-learning-rate"},
       {as_words("--tune momentum"), "give -- --optimizer momentum"},
       {as_words("--tune --clusters jitter"), "in place of --clusters"},
       {as_words("--tune batch-size --same batch"), "leave one of them out"},
