@@ -10,6 +10,7 @@
 #include "ps/coordinator/job.h"
 #include "ps/coordinator/job_snapshot.h"
 #include "ps/coordinator/lease_queue.h"
+#include "ps/coordinator/refusals.h"
 #include "ps/coordinator/registration.h"
 #include "ps/coordinator/server_recovery.h"
 #include "ps/coordinator/snapshots.h"

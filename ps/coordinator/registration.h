@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -13,17 +12,6 @@
 #include "ps/coordinator/lease_queue.h"
 
 namespace syncopate::ps {
-
-// Returns the refusal of a task that does not know the job's nonce.
-wire::RefusedT refuse_other_job(const wire::HelloT& hello);
-
-// Returns the refusal of a task that does not fit the job's size or declaration, or has an
-// incarnation that may not register. Returns nullopt if the task may register.
-std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
-
-// Returns whether the declaration of a new worker must be compared with the job's declaration, and
-// the worker's Hello does not contain it.
-bool lacks_declaration(const Job& job, const wire::HelloT& hello);
 
 // The part of the coordinator that registers tasks. Used by one thread at a time. Precondition of
 // all calls with a Hello: the caller has removed the previous incarnation of the Hello's sender.

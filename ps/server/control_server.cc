@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/secret.h"
 #include "ps/coordinator/reconnect_timeout.h"
-#include "ps/coordinator/registration.h"
+#include "ps/coordinator/refusals.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 #include "ps/net/process_probe.h"

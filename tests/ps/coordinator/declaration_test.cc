@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "ps/coordinator/declaration.h"
-#include "ps/coordinator/registration.h"
+#include "ps/coordinator/refusals.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 #include "tests/support/contains.h"
 
