@@ -60,17 +60,7 @@ class WorkerVariables final : public VariableStore {
  private:
   void begin_step(const StepReport& report) {
     report_ = report;
-    transport_.begin_step({.learning_rate = update_.learning_rate,
-                           .batches = {},
-                           .inner_rates = {},
-                           .bad_of_batches = {},
-                           .lanes = lanes_,
-                           .loss = report.scores.loss,
-                           .metric = report.scores.metrics[kMainMetric],
-                           .samples = report.scores.num_samples,
-                           .num_bad = report.scores.num_bad,
-                           .stops = report.stops,
-                           .state = replica_.state->values.f32()});
+    transport_.begin_step(step_info_of(replica_, report, update_.learning_rate, lanes_));
     watch_.end();  // all answers to the last step's pushes have arrived
   }
 
@@ -84,6 +74,21 @@ class WorkerVariables final : public VariableStore {
 };
 
 }  // namespace
+
+ps::StepInfo step_info_of(const Replica& replica, const StepReport& report, float learning_rate,
+                          int lanes) {
+  return {.learning_rate = learning_rate,
+          .batches = {},
+          .inner_rates = {},
+          .bad_of_batches = {},
+          .lanes = lanes,
+          .loss = report.scores.loss,
+          .metric = report.scores.metrics[kMainMetric],
+          .samples = report.scores.num_samples,
+          .num_bad = report.scores.num_bad,
+          .stops = report.stops,
+          .state = replica.state->values.f32()};
+}
 
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      const StrategyOptions& options) {

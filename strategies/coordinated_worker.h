@@ -25,7 +25,7 @@ class ShardTransport {
  public:
   virtual ~ShardTransport() = default;
   // Begins a step: the pushes that follow belong to it. If shard 0 leases batches, the transport
-  // sets step.batch.
+  // sets step.batches.
   virtual void begin_step(ps::StepInfo step) = 0;
   // Sends the bucket's gradients, and requests the bucket's next values. Until wait_values(bucket)
   // returns, the transport reads the gradients and writes the values of this bucket in the
@@ -39,6 +39,11 @@ class ShardTransport {
   // transport has measured.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
+
+// Returns what a worker sends with the pushes of a step or round, without batches. report: the sums
+// of the step or round.
+ps::StepInfo step_info_of(const Replica& replica, const StepReport& report, float learning_rate,
+                          int lanes);
 
 // The transport of a synchronous worker with parameter servers, over ps::Client.
 class ServedWorker : public ShardTransport {

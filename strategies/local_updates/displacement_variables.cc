@@ -72,18 +72,10 @@ bool DisplacementVariables::end_round() {
   const ParameterArena& arena = *replica_.arena;
   displacement(arena.gradients().f32(), start_.f32(), arena.values().f32(), 1.0F);
   if (!all_finite(arena.gradients())) return false;
-  const StepReport sum = std::exchange(round_, {});
-  transport_.begin_step({.learning_rate = outer_rate_,
-                         .batches = {},
-                         .inner_rates = std::exchange(rates_, {}),
-                         .bad_of_batches = std::exchange(bad_, {}),
-                         .lanes = lanes_,
-                         .loss = sum.scores.loss,
-                         .metric = sum.scores.metrics[kMainMetric],
-                         .samples = sum.scores.num_samples,
-                         .num_bad = sum.scores.num_bad,
-                         .stops = sum.stops,
-                         .state = replica_.state->values.f32()});
+  ps::StepInfo info = step_info_of(replica_, std::exchange(round_, {}), outer_rate_, lanes_);
+  info.inner_rates = std::exchange(rates_, {});
+  info.bad_of_batches = std::exchange(bad_, {});
+  transport_.begin_step(std::move(info));
   for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
     transport_.push(static_cast<BucketId>(b));
   }
