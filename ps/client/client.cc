@@ -294,7 +294,6 @@ std::optional<SampleRange> Client::next_lease() {
   shared.all_granted = false;
   if (!shared.has_lease()) return SampleRange{};
   shared.wants_lease = false;
-  if (shared.leases.empty()) return std::nullopt;
   return shared.take_lease();
 }
 

@@ -85,7 +85,9 @@ struct ClientState {
 
   // Returns whether there is a batch, or the end of all batches.
   bool has_lease() const { return !leases.empty() || leases_finished; }
-  SampleRange take_lease() {
+  // Returns the next batch; nullopt at the end of all batches.
+  std::optional<SampleRange> take_lease() {
+    if (leases.empty()) return std::nullopt;
     leased_batches.push_back(leases.front());
     leases.pop_front();
     return leased_batches.back();
