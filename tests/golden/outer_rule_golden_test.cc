@@ -44,6 +44,17 @@ Block train_locally(Block x, std::span<const float> curvature, std::span<const f
   return x;
 }
 
+// Returns the L2 norm of the difference, divided by the L2 norm of `expected`.
+double relative_distance(const Block& found, std::span<const double> expected) {
+  double difference = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(found[i] - expected[i], 2);
+    norm += std::pow(expected[i], 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
 // Expects the outer values after each round to be near the golden values `name`.
 void expect_golden(const std::string& name, const OuterRuleOptions& options) {
   const Problem problem;
@@ -72,13 +83,8 @@ void expect_golden(const std::string& name, const OuterRuleOptions& options) {
     const float before = r == 0 ? 0.0F : rates[r - 1];
     rule->update(outer_step(options, static_cast<std::int64_t>(r + 1), rates[r], before), x, mean,
                  spans, true);
-    double difference = 0.0;
-    double norm = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      difference += std::pow(x[i] - expected[r * n + i], 2);
-      norm += std::pow(expected[r * n + i], 2);
-    }
-    ASSERT_LT(std::sqrt(difference / norm), kTolerance) << name << ", round " << r + 1;
+    ASSERT_LT(relative_distance(x, std::span(expected).subspan(r * n, n)), kTolerance)
+        << name << ", round " << r + 1;
   }
 }
 
@@ -107,13 +113,8 @@ void expect_golden_pushes(const std::string& name, const OuterRuleOptions& optio
     rule->update(outer_step(options, static_cast<std::int64_t>(j + 1), inner_rate, inner_rate), x,
                  moved, spans, true);
     read[k] = x;
-    double difference = 0.0;
-    double norm = 0.0;
-    for (std::size_t i = 0; i < n; ++i) {
-      difference += std::pow(x[i] - expected[j * n + i], 2);
-      norm += std::pow(expected[j * n + i], 2);
-    }
-    ASSERT_LT(std::sqrt(difference / norm), kTolerance) << name << ", push " << j + 1;
+    ASSERT_LT(relative_distance(x, std::span(expected).subspan(j * n, n)), kTolerance)
+        << name << ", push " << j + 1;
   }
 }
 
