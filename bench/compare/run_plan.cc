@@ -144,16 +144,6 @@ std::int64_t reference_of(const CompareOptions& options, const Variant& variant)
   return has_own_batch || variant.has_stages() ? options.batch_size_per_replica : 0;
 }
 
-// Sets what the word of the variant says of its strategy.
-void set_strategy(const Variant& variant, StrategyOptions& strategy) {
-  strategy.name = variant.strategy;
-  strategy.consistency = variant.consistency;
-  if (!variant.has_outer_step()) return;
-  if (variant.pushes_displacements) strategy.local.push = PushKind::kDisplacement;
-  strategy.local.sync_every = variant.sync_every;
-  strategy.local.outer = variant.outer;
-}
-
 TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFlags& flags,
                               const Variant& variant, const FaultInjection& faults,
                               std::uint64_t seed, std::int64_t updates) {
@@ -214,6 +204,15 @@ void require_fitting_optimizer(const RunSpec& run) {
 }
 
 }  // namespace
+
+void set_strategy(const Variant& variant, StrategyOptions& strategy) {
+  strategy.name = variant.strategy;
+  strategy.consistency = variant.consistency;
+  if (!variant.has_outer_step()) return;
+  if (variant.pushes_displacements) strategy.local.push = PushKind::kDisplacement;
+  strategy.local.sync_every = variant.sync_every;
+  strategy.local.outer = variant.outer;
+}
 
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
                  std::int64_t train_samples) {

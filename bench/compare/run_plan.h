@@ -47,6 +47,9 @@ bool has_outer_optimizer(const CompareOptions& options, const Variant& variant);
 // has_outer_optimizer() throws.
 std::optional<Variant> control_of(const CompareOptions& options, const Variant& variant);
 
+// Sets what the word of the variant says of its strategy.
+void set_strategy(const Variant& variant, StrategyOptions& strategy);
+
 // Returns one run of a variant. train_samples: as for plan_runs().
 RunSpec plan_run(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
                  std::int64_t train_samples);

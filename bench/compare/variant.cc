@@ -40,9 +40,8 @@ std::vector<std::string> strategies_with_consistency() {
 constexpr std::string_view kDisplacement = name(PushKind::kDisplacement);
 
 // Returns the parts of a variant that follow a "+".
-std::vector<std::string> additions(SharedBy command) {
-  std::vector<std::string> found = {"backup:K"};
-  if (command == SharedBy::kCompare) found.push_back(fmt::format("{}:OUTER:N", kDisplacement));
+std::vector<std::string> additions() {
+  std::vector<std::string> found = {"backup:K", fmt::format("{}:OUTER:N", kDisplacement)};
   for (const ps::StalenessRule rule : kAllValues<ps::StalenessRule>) {
     if (rule == ps::StalenessRule::kNone) continue;
     found.push_back(fmt::format("{}{}", name(rule), ps::has_number(rule) ? ":N" : ""));
@@ -138,8 +137,7 @@ class WordParser {
     std::vector<std::string> known;
     for (const OuterRuleRow& row : outer_rules()) {
       if (row.has_number && !variant_.pushes_displacements) continue;  // for single displacements
-      // plan predicts no change from one kind of steps to another.
-      if (command_ == SharedBy::kCompare || !row.begins_with_sums) known.emplace_back(row.name);
+      known.emplace_back(row.name);
     }
     variant_.outer = words.size() > 1 ? words[1] : known.front();
     if (std::ranges::find(known, variant_.outer) == known.end()) {
@@ -190,15 +188,14 @@ class WordParser {
       variant_.backup_workers = variant_.consistency.backup_workers = number(words[1]);
       return;
     }
-    if (words.front() == kDisplacement && command_ == SharedBy::kCompare) {
+    if (words.front() == kDisplacement) {
       if (variant_.is_synchronous) refuse("displacements require async or ssp");
       variant_.pushes_displacements = true;
       return parse_rounds(words);
     }
     const auto rule = value_named<ps::StalenessRule>(words[0]);
     if (!rule || *rule == ps::StalenessRule::kNone)
-      refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(command_), "or"),
-                         words.front()));
+      refuse(fmt::format("expected {}, found \"+{}\"", listed(additions(), "or"), words.front()));
     if (variant_.is_synchronous) {
       refuse(fmt::format("\"+{}\" is a rule for stale gradients, which async and ssp have", text));
     }

@@ -17,13 +17,17 @@
 #include "bench/harness/machine_load.h"
 #include "bench/harness/report.h"
 #include "bench/plan/plan_report.h"
+#include "bench/plan/plan_rounds.h"
 #include "bench/plan/plan_verdict.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "models/optim/outer_rule.h"
 #include "models/zoo/zoo.h"
 #include "ps/shard/placement.h"
+#include "strategies/strategy.h"
 #include "strategies/strategy_options.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_memory.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
@@ -108,7 +112,7 @@ void require_cut_variant(const PlanOptions& options, const std::vector<Variant>&
 
 // Throws UsageError for a flag that the predicted times of a row would ignore.
 void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
-  for (const char* const flag : {"--compress", "--partition", "--inner-state", "--local-from"}) {
+  for (const char* const flag : {"--compress", "--partition", "--inner-state"}) {
     if (!flags.has(flag)) continue;
     throw UsageError(fmt::format(
         "{} {}: plan predicts messages without it; leave it out, or run syncopate-bench compare",
@@ -121,6 +125,50 @@ void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
   }
 }
 
+constexpr std::string_view kFirstRound = "--local-from";  // predicted without training, too
+
+// Throws UsageError for flags in braces that only training would honour.
+void require_training(const PlanOptions& options, const Variant& variant) {
+  if (options.time_to_target) return;
+  for (const std::string& flag : variant.flags) {
+    if (flag.starts_with(kFirstRound)) continue;
+    throw UsageError(
+        fmt::format("--strategies {}: flags of train in braces require --time-to-target, except "
+                    "{}",
+                    variant.label, kFirstRound.substr(2)));
+  }
+}
+
+// Returns the options of a task of a variant with local updates. Throws UsageError for options of
+// local updates that contradict each other.
+TrainOptions options_of_task(const PlanOptions& options, const SharedTrainFlags& flags,
+                             const Variant& variant) {
+  TrainOptions task = flags.options;
+  set_strategy(variant, task.strategy);
+  task.strategy.batch_size_per_replica = options.batch_size_per_replica;
+  task.strategy.lanes = std::max(1, task.strategy.lanes);
+  (variant.has_tasks() ? task.cluster.world_size : task.strategy.replicas) = variant.workers;
+  try {
+    check_local_updates(task.strategy);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", variant.label, error.what()));
+  }
+  return task;
+}
+
+// Returns the fraction of the steps of a run that sum gradients before the first round. Throws
+// UsageError if a run has no round.
+double summed_share_of(const PlanOptions& options, const Variant& variant,
+                       const LocalUpdateOptions& local) {
+  if (!outer_rule_row(local.outer).begins_with_sums) return 0.0;
+  const double share = local.local_from.value() / static_cast<double>(options.epochs);
+  if (share < 1.0) return share;
+  throw UsageError(
+      fmt::format("{}: a run of --epochs {} ends before its first round; give more --epochs, or an "
+                  "earlier local-from",
+                  variant.label, options.epochs));
+}
+
 // Returns the variants of each word of --strategies in turn, one for each number of workers. Throws
 // UsageError for a wrong word.
 std::vector<Variant> variants_of(const PlanOptions& options, const SharedTrainFlags& shared) {
@@ -129,13 +177,19 @@ std::vector<Variant> variants_of(const PlanOptions& options, const SharedTrainFl
     const std::size_t before = variants.size();
     for (const int workers : options.workers) {
       Variant variant = parse_variant(word, workers, options.servers, SharedBy::kPlan);
+      require_training(options, variant);
       // one-device always has one worker.
       const std::span of_word = std::span(variants).subspan(before);
       if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
       if (variant.has_stages() && !options.cut.empty() && !variant.has_flag("--cut")) {
         variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
       }
-      require_predicted(add_flags(shared, variant.flags, variant.label), variant);
+      const SharedTrainFlags flags = add_flags(shared, variant.flags, variant.label);
+      require_predicted(flags, variant);
+      if (variant.has_outer_step()) {
+        const TrainOptions task = options_of_task(options, flags, variant);
+        (void)summed_share_of(options, variant, task.strategy.local);
+      }
       if (options.time_to_target) require_virtual(shared, variant);
       variants.push_back(std::move(variant));
     }
@@ -215,7 +269,7 @@ class Planner {
       runs.back().data = options_.data;
     }
     plan_.notes = describe_initial_weights(runs, data_);
-    if (std::ranges::any_of(variants_, &Variant::has_rounds) && !options_.time_to_target) {
+    if (std::ranges::any_of(variants_, &Variant::has_outer_step) && !options_.time_to_target) {
       plan_.notes.emplace_back(
           "workers with local updates need more samples to a target accuracy the longer their "
           "rounds are; --time-to-target trains them");
@@ -274,6 +328,7 @@ class Planner {
       timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
     }
     PlanRow row{.variant = variant, .timing = simulate_timing(timing), .target = std::nullopt};
+    if (variant.has_outer_step()) plan_rounds_of(timing, row);
     row.samples_per_second = samples_per_second(row.timing);
     if (timing.pipeline) {
       row.pipeline = plan_stages(stages, *timing.pipeline, options_.batch_size_per_replica, slots_,
@@ -285,6 +340,20 @@ class Planner {
       row.target = time_to_target(options_, variant, faults_, data_);
     }
     plan_.rows.push_back(std::move(row));
+  }
+
+  // Plans the rounds of a row after the simulation of `timing`. A row with sums of gradients before
+  // the first round gets the timing of a whole run.
+  void plan_rounds_of(TimingOptions timing, PlanRow& row) {
+    const Variant& variant = row.variant;
+    const TrainOptions task =
+        options_of_task(options_, add_flags(shared_, variant.flags, variant.label), variant);
+    const double share = summed_share_of(options_, variant, task.strategy.local);
+    row.rounds = plan_rounds(timing, row.timing, share, least_memory(task, graph_));
+    if (share == 0.0) return;
+    timing.buckets = buckets_.reduced;
+    const std::int64_t steps = std::exchange(timing.steps_per_exchange, 1);
+    row.timing = timing_of_both(simulate_timing(timing), row.timing, share, steps);
   }
 
   const PlanOptions& options_;
@@ -342,7 +411,7 @@ TimingOptions timing_of(const Variant& variant, const PlanBuckets& buckets,
       .buckets = variant.servers > 0 || is_central ? buckets.served : buckets.reduced,
       .faults = faults,
       .seed = seed};
-  if (variant.has_rounds()) {
+  if (variant.has_outer_step()) {
     timing.buckets.profile.complete_at_end();
     timing.steps_per_exchange = variant.sync_every;
   }

@@ -13,6 +13,7 @@
 #include "bench/compare/variant.h"
 #include "bench/harness/fault_injection.h"
 #include "bench/harness/step_calibration.h"
+#include "bench/plan/plan_rounds.h"
 #include "bench/plan/plan_stages.h"
 #include "bench/virtual_clock/timing.h"
 #include "models/graph/graph.h"
@@ -46,6 +47,8 @@ struct PlanOptions {
   // If true, rows with up to kMostTrainedWorkers workers are also trained under the virtual clock.
   bool time_to_target = false;
   double target_accuracy = 0.95;
+  // The length of a run. Without time_to_target, only rows that begin with sums of gradients have
+  // a length.
   std::int64_t epochs = 2;
   std::vector<std::string> train_flags;
   std::filesystem::path json;  // the JSON file to write; empty: none
@@ -74,6 +77,7 @@ struct PlanRow {
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
   std::optional<PlannedPipeline> pipeline{};  // the stages of --strategy pipeline
+  std::optional<PlannedRounds> rounds{};      // of local updates
 };
 
 // A predicted and a measured speed of the same job, in samples per second.
@@ -135,7 +139,7 @@ PlanBuckets plan_buckets_of(const Graph& graph, int servers);
 // a step. Throws UsageError for a wrong text.
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
-// Returns the options with which simulate_timing() simulates a variant.
+// Returns the options with which simulate_timing() simulates a variant, or its rounds.
 TimingOptions timing_of(const Variant& variant, const PlanBuckets& buckets,
                         const FaultInjection& faults, std::uint64_t seed);
 

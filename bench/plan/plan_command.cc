@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,7 @@ struct PlanFlags {
   std::string link_delay = "50us";
   std::vector<std::string> slow;
   std::string slow_worker;
+  std::optional<std::int64_t> epochs;
 };
 
 void add_job_flags(FlagSet& flags, PlanFlags& words) {
@@ -103,9 +105,10 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
             "target accuracy from 0 to 1, measured on the validation split if the data set has "
             "one, otherwise on the test split",
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
-  flags.add("--epochs", &options.epochs,
-            "number of passes over the training data; only for --time-to-target",
-            {.least = 1, .needs = "--time-to-target"});
+  flags.add("--epochs", &words.epochs,
+            "number of passes over the training data. Only for --time-to-target, and for variants "
+            "that begin with sums of gradients, such as local-sgd:post-local:8{local-from=1}",
+            {.default_text = std::to_string(options.epochs), .least = 1});
   flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train",
                   shared_rest_flags(SharedBy::kPlan));
 }
@@ -131,13 +134,19 @@ PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
   options.strategies.clear();
   for (const std::string& words : flags.options.strategies) {
     for (std::string& word : split_variants(words)) {
-      if (!options.time_to_target && word.find('{') != std::string::npos) {
-        throw UsageError(fmt::format(
-            "--strategies {}: flags of train in braces require --time-to-target", word));
-      }
       options.strategies.push_back(std::move(word));
     }
   }
+  const auto has_part = [](const std::string& word) {
+    return word.find("local-from") != std::string::npos;
+  };
+  if (flags.epochs && !options.time_to_target &&
+      std::ranges::none_of(options.strategies, has_part)) {
+    throw UsageError(
+        fmt::format("--epochs {} requires --time-to-target, or a variant with {{local-from=EPOCH}}",
+                    *flags.epochs));
+  }
+  options.epochs = flags.epochs.value_or(options.epochs);
   if (options.strategies.empty()) {
     options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());
   }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <vector>
 
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
+#include "bench/plan/plan_rounds.h"
 #include "bench/plan/plan_verdict.h"
 #include "bench/plots/text.h"
 
@@ -94,7 +96,7 @@ json json_of(const PlanRow& row) {
                  {"peers_share", timing.peers_share},
                  {"server_share", timing.server_share},
                  {"is_too_stale", is_too_stale(row)}};
-  if (row.variant.has_rounds()) object["steps_in_round"] = row.variant.sync_every;
+  if (row.rounds) object["rounds"] = json_of(*row.rounds);
   if (row.pipeline) object["pipeline"] = json_of(*row.pipeline);
   if (row.target) {
     json target = {{"test_accuracy", row.target->accuracy}};
@@ -103,6 +105,22 @@ json json_of(const PlanRow& row) {
     object["time_to_target"] = target;
   }
   return object;
+}
+
+void print_rounds(std::ostream& out, const Plan& plan) {
+  std::vector<std::vector<std::string>> cells = {{"rounds of", "workers"}};
+  std::ranges::copy(headings_of_rounds(), std::back_inserter(cells.front()));
+  for (const PlanRow& row : plan.rows) {
+    if (!row.rounds) continue;
+    cells.push_back({row.variant.label, std::to_string(row.variant.workers)});
+    std::ranges::copy(cells_of(*row.rounds), std::back_inserter(cells.back()));
+  }
+  if (cells.size() == 1) return;
+  out << "\n"
+      << format_table(cells)
+      << "steps before: the fraction of the steps that sum gradients; sent per step: by a worker, "
+         "on "
+         "average; memory: what a task takes at least\n";
 }
 
 void print_measurements(std::ostream& out, const PlanOptions& options, const Plan& plan) {
@@ -140,9 +158,10 @@ void print_measurements(std::ostream& out, const PlanOptions& options, const Pla
   out << fmt::format("simulated: one worker trains {} samples/s",
                      number_text(plan.one_worker_samples_per_second));
   if (const auto& most = plan.most_pushes_per_second) {
-    out << fmt::format("; the servers' links carry at most {} pushes/s, {} samples/s",
-                       number_text(*most),
-                       number_text(*most * static_cast<double>(options.batch_size_per_replica)));
+    out << fmt::format(
+        "; the servers' links carry at most {} pushes/s, {} samples/s with a push in every step",
+        number_text(*most),
+        number_text(*most * static_cast<double>(options.batch_size_per_replica)));
   }
   out << fmt::format("; the servers apply at most {} pushes/s\n\n",
                      number_text(plan.most_updates_per_second));
@@ -163,6 +182,7 @@ void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan)
   if (std::ranges::any_of(plan.rows, is_too_stale)) {
     out << "! mean staleness above " << kMostStaleness << ": not recommended\n";
   }
+  print_rounds(out, plan);
   for (const PlanRow& row : plan.rows) {
     if (!row.pipeline) continue;
     print_stages(out, row.variant.label + ", " + count_text(row.variant.workers, "worker"),

@@ -96,8 +96,9 @@ constexpr std::uint32_t kIncarnation = 1;  // no worker is restarted
 
 struct TimedWorker {
   std::uint64_t sequence = 0;     // number of the worker's last push
-  VirtualTime begun{0};           // when the worker began its step
-  VirtualTime compute{0};         // how long the step computes
+  VirtualTime begun{0};           // when the worker began its round, which may be one step
+  VirtualTime first{0};           // how long the first step of the round computes
+  VirtualTime compute{0};         // how long all steps of the round compute
   VirtualTime computed{0};        // when the worker had the gradient
   bool is_computing = false;      // has begun a step and not completed its gradient
   BucketId values_missing = 0;    // buckets whose values have not arrived
@@ -129,6 +130,7 @@ class AsynchronousTiming {
  public:
   AsynchronousTiming(const TimingOptions& options, TimingWindow& window)
       : buckets_(options.buckets),
+        steps_per_exchange_(options.steps_per_exchange),
         bytes_per_second_(options.faults.server_bytes_per_second),
         is_summed_(options.consistency.consistency == ps::Consistency::kSync),
         collected_(static_cast<std::uint64_t>(ps::gradients_per_update(options.consistency))),
@@ -181,13 +183,18 @@ class AsynchronousTiming {
     TimedWorker& of = worker(w);
     of.is_computing = true;
     of.begun = now();
-    of.compute = delays_.take(w, account(w).steps + 1, now());
+    of.compute = VirtualTime(0);
+    for (std::int64_t s = 1; s <= steps_per_exchange_; ++s) {
+      of.compute += delays_.take(w, account(w).steps + s, now() + of.compute);
+      if (s == 1) of.first = of.compute;
+    }
     if (of.values_missing == 0) compute(w);
   }
 
   void compute(int w) {
     TimedWorker& of = worker(w);
-    const StepStart start = start_of_step(buckets_, of.trips, of.begun, of.compute);
+    // Only the first step of a round waits for values.
+    const StepStart start = start_of_step(buckets_, of.trips, of.begun, of.first);
     add_wait(account(w), trip(w, start.last), of.begun, start.at);
     for (BucketId b = 0; b < buckets_.count(); ++b) {
       queue_.add(start.at + buckets_.completion(b, of.compute), w,
@@ -201,8 +208,8 @@ class AsynchronousTiming {
       ++of.sequence;
       of.values_missing = buckets_.count();
     }
-    if (b == buckets_.first_used()) {  // the last bucket of the step
-      ++account(w).steps;
+    if (b == buckets_.first_used()) {  // the last bucket of the round
+      account(w).steps += steps_per_exchange_;
       account(w).compute += of.compute;
       of.computed = now();
       of.is_computing = false;
@@ -275,6 +282,7 @@ class AsynchronousTiming {
   }
 
   const TimedBuckets& buckets_;
+  const std::int64_t steps_per_exchange_;
   const double bytes_per_second_;
   const bool is_summed_;
   const std::uint64_t collected_;  // gradients that the servers collect for an update of the values
@@ -292,7 +300,7 @@ class AsynchronousTiming {
   std::vector<ps::ShardEvent> events_;  // of the push that apply() handles
 };
 
-// In one round, each worker computes one gradient.
+// In one round, each worker computes one gradient or displacement.
 constexpr std::int64_t kFewestRounds = 10;
 constexpr std::int64_t kWarmUpRounds = 4;
 constexpr std::int64_t kMostWarmUpRounds = 100;
@@ -320,7 +328,7 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
                    .pipeline = options.pipeline},
                   options.faults, options.seed);
   const std::int64_t steps = options.steps_per_exchange;
-  TimingWindow window(kWarmUpRounds, (rounds + steps - 1) / steps);
+  TimingWindow window(kWarmUpRounds, rounds);
   for (std::int64_t step = steps; !window.is_over(); step += steps) {
     const VirtualTime end = times.step(step, options.buckets.bytes);
     window.update(end, times.accounts());
@@ -353,8 +361,10 @@ double applied_share(const TimingOptions& options) {
 
 TimingResult simulate_timing(const TimingOptions& options) {
   check_options(options);
+  const std::int64_t steps = options.steps_per_exchange;
+  const std::int64_t of_round = steps * options.workers;
   const std::int64_t rounds =
-      std::max(kFewestRounds, (options.gradients + options.workers - 1) / options.workers);
+      std::max(kFewestRounds, (options.gradients + of_round - 1) / of_round);
   if (is_synchronous(options.consistency)) return simulate_synchronous(options, rounds);
   const bool is_summed = options.consistency.consistency == ps::Consistency::kSync;
   const std::int64_t collected = ps::gradients_per_update(options.consistency);
@@ -367,7 +377,7 @@ TimingResult simulate_timing(const TimingOptions& options) {
   AsynchronousTiming(options, window).run();
   TimingResult result = window.result();
   result.gradients_per_update = static_cast<double>(
-      is_summed ? options.workers - options.consistency.backup_workers : collected);
+      steps * (is_summed ? options.workers - options.consistency.backup_workers : collected));
   return result;
 }
 

@@ -25,7 +25,9 @@ struct TimingOptions {
   ps::ConsistencyOptions consistency;
   TimedBuckets buckets;   // at least one; a gradient has as many bytes as the values
   FaultInjection faults;  // compute delays, slow workers, pauses, link, speed of servers
-  std::int64_t steps_per_exchange = 1;     // steps in a round of local updates, which is one update
+  // The steps in a round of local updates. In a synchronous job, a round of all workers is one
+  // update; in any other, each displacement that a worker pushes at the end of its round is one.
+  std::int64_t steps_per_exchange = 1;
   std::optional<PipelineLoad> pipeline{};  // if set, each worker computes a stage
   std::uint64_t seed = 1;
   // The smallest number of gradients to simulate, over all workers. More gradients are simulated if
@@ -41,7 +43,7 @@ struct TimingResult {
   // The standard error of updates_per_second divided by updates_per_second, estimated from ten
   // parts of the run.
   double relative_error = 0.0;
-  double staleness_mean = 0.0;  // mean over all servers
+  double staleness_mean = 0.0;  // in updates, mean over all servers
   std::int64_t staleness_max = 0;
   // The fractions of the workers' time, with a sum of 1.
   double compute_share = 0.0;

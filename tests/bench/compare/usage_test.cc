@@ -190,6 +190,7 @@ TEST(Plan, RefusesFlagsOfTrainWithItsOwnCure) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--", "--seed", "5"}, "--seed after --: plan has this flag itself; give it before the --"},
       {{"--steps", "5"}, "unknown flag --steps: plan trains its rows once, to --target-accuracy"},
+      {{"--epochs", "3"}, "--epochs 3 requires --time-to-target, or a variant with {local-from="},
       {{"--time-to-target", "--", "--world-size", "2"},
        "plan has rows for each number of --workers"},
       {{"--time-to-target", "--", "--staleness-rule", "dc"}, "parameter-server:async+inverse"},

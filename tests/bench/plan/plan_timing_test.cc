@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/compare/run_plan.h"
 #include "bench/plan/plan.h"
 #include "bench/virtual_clock/time_model.h"
 #include "bench/virtual_clock/timing.h"
@@ -56,8 +57,7 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
   // Of the gradients of a rule that drops some, at least one per round is applied.
   const bool drops = ps::drops_gradients(variant.consistency) && variant.backup_workers == 0;
   options.gradients = kSteps * workers * (drops ? workers : 1);
-  trained.options.strategy.consistency = options.consistency;
-  trained.options.strategy.local.sync_every = variant.sync_every;
+  set_strategy(variant, trained.options.strategy);
   const Summary summary = trained.train_virtually();
   const double found = samples_per_second_of(trained.lines);
 
@@ -91,7 +91,7 @@ void expect_same_throughput_of_many_messages(const std::string& word, double byt
       timing_of(variant, {.served = served_buckets(trained.graph(), placement), .reduced = {}},
                 trained.faults, 5);
   options.gradients = kSteps * 4;
-  trained.options.strategy.consistency = options.consistency;
+  set_strategy(variant, trained.options.strategy);
   const Summary summary = trained.train_virtually();
   const TimingResult timing = simulate_timing(options);
   const double samples_per_second =
@@ -102,8 +102,9 @@ void expect_same_throughput_of_many_messages(const std::string& word, double byt
 }
 
 TEST(SimulatedTiming, OfManyMessagesIsThatOfTraining) {
-  for (const char* word : {"parameter-server:sync", "parameter-server:async",
-                           "parameter-server:ssp:2", "parameter-server:sync+backup:1"}) {
+  for (const char* word :
+       {"parameter-server:sync", "parameter-server:async", "parameter-server:ssp:2",
+        "parameter-server:sync+backup:1", "parameter-server:async+displacement:average:4"}) {
     expect_same_throughput_of_many_messages(word, 100e6, kSlow);
     // The update of a gradient takes longer than a step.
     expect_same_throughput_of_many_messages(word, 10e6, {});
@@ -124,6 +125,13 @@ TEST(SimulatedTiming, OfMirroredIsThatOfTraining) {
 
 TEST(SimulatedTiming, OfLocalUpdatesIsThatOfTraining) {
   expect_same_throughput_without_and_with_links("local-sgd:average:4");
+}
+
+TEST(SimulatedTiming, OfPushedDisplacementsIsThatOfTraining) {
+  for (const char* word : {"parameter-server:async+displacement:average:4",
+                           "parameter-server:ssp:2+displacement:average:4"}) {
+    expect_same_throughput_without_and_with_links(word);
+  }
 }
 
 TEST(SimulatedTiming, OfAsyncIsThatOfTraining) {

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kMostInRound = 1'000'000'000;
 constexpr const char* kInWord = "give it in the name of a variant, such as local-sgd:diloco:8";
+constexpr std::string_view kInDisplacementWord =
+    "give it in the name of a variant, such as parameter-server:async+displacement:average:8";
 constexpr InComparison kOfWord = {
     .use = InComparison::kSetByCompare, .advice = kInWord, .plan_advice = kInWord};
 constexpr InComparison kNotYet = {
@@ -71,9 +73,8 @@ std::vector<TrainFlag> local_update_flags() {
                   "--consistency async or ssp"}},
        .decides_updates = true,
        .in_comparison = {.use = InComparison::kSetByCompare,
-                         .advice = "give it in the name of a variant, such as "
-                                   "parameter-server:async+displacement:average:8",
-                         .plan_advice = "plan does not predict displacements; leave it out"}},
+                         .advice = kInDisplacementWord,
+                         .plan_advice = kInDisplacementWord}},
       {.name = "--sync-every",
        .help = "number of steps that each worker trains with its own values between two exchanges; "
                "these steps are a round. At the end of a round, workers exchange as many bytes as "
