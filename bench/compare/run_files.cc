@@ -17,6 +17,7 @@
 #include "models/base/replacing_file.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
+#include "worker/run/run_sizes.h"
 #include "worker/run/train_report.h"
 
 namespace syncopate::bench {
@@ -133,7 +134,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
         {"steps", run.variant.sync_every},
         {"outer_step", rounds_words(run.train.strategy.local)},
         {"has_outer_optimizer", has_outer_optimizer(options, run.variant)},
-        {"outer_learning_rate", outer_options(run.train.strategy.local).learning_rate}};
+        {"outer_learning_rate", outer_options(local_updates_of(run.train).value()).learning_rate}};
   }
   if (const std::string dropped = dropped_words(run.variant.consistency); !dropped.empty()) {
     head["variant"]["drops"] = dropped;

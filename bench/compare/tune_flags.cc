@@ -79,7 +79,7 @@ void check_rounds(const CompareOptions& options) {
                     kSyncEvery));
   }
   if (options.tune.outer_learning_rate &&
-      std::ranges::none_of(options.variants, &Variant::has_rounds)) {
+      std::ranges::none_of(options.variants, &Variant::has_outer_step)) {
     throw UsageError("--tune outer-learning-rate: no variant has an outer step; leave it out");
   }
 }

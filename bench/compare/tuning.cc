@@ -21,6 +21,7 @@
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 namespace {
@@ -96,7 +97,7 @@ Tuning::Tuning(const CompareOptions& options, const DataSplits& data, const Data
   space.runs = runs_of_search(space);
   for (const Variant& variant : options.variants) {
     TuningSpace& own = spaces_.emplace_back(space);
-    if (!variant.has_rounds()) own.outer_rate = {};
+    if (!variant.has_outer_step()) own.outer_rate = {};
     if (!variant.tunes_rounds) own.sync_every = {};
   }
 }
@@ -155,8 +156,8 @@ Variant Tuning::variant_at(std::size_t variant, const TuningPoint& point) const 
     at.worker_batch = std::llround(batch);
     at.update_batch.reset();
   }
-  if (options_.tune.outer_learning_rate && at.has_rounds()) {
-    const double outer = outer_options(run.train.strategy.local).learning_rate;
+  if (options_.tune.outer_learning_rate && at.has_outer_step()) {
+    const double outer = outer_options(local_updates_of(run.train).value()).learning_rate;
     set_flag(at.flags, "--outer-learning-rate", exact_text(outer * std::exp2(point.outer_rate)));
   }
   if (at.tunes_rounds) {

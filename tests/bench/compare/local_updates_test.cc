@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "tests/bench/compare/compare_program.h"
@@ -14,6 +15,13 @@ namespace syncopate::test {
 namespace {
 
 class CompareLocalUpdates : public Compare {};
+
+// Returns the first line of a run of the search.
+nlohmann::json head_in(const fs::path& file) {
+  const std::string text = read_text(file);
+  return nlohmann::json::parse(text.substr(0, text.find('\n')));
+}
+
 
 // The run has 32 steps in rounds of 5 of two processes; the virtual clock needs none of them.
 TEST_F(CompareLocalUpdates, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtualClock) {
@@ -119,6 +127,26 @@ TEST_F(CompareLocalUpdates, HaveTheirOuterRateTuned) {
     const double exponent = std::log2(variant.at("rounds").at("outer_learning_rate").get<double>());
     EXPECT_EQ(exponent, std::round(exponent)) << variant;
   }
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "32 runs of each variant",
+                       "learning rate of the outer step"));
+}
+
+// The default rate of the outer step is one over the number of workers. The control has one worker.
+TEST_F(CompareLocalUpdates, HaveTheOuterRateOfDisplacementsTuned) {
+  successful(run(kSmall + as_words("--clock virtual --workers 4 --batch-size-per-replica 8 "
+                                   "--tune outer-learning-rate "
+                                   "--strategies "
+                                   "mirrored,central-storage:async+displacement:average:4")));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  ASSERT_EQ(kept.at("variants").size(), 3U);
+  EXPECT_FALSE(kept.at("variants").at(0).contains("rounds"));
+  std::set<double> tried;
+  for (const fs::directory_entry& file : fs::directory_iterator(dir_ / "tuning" / "1" / "runs")) {
+    const auto head = head_in(file.path());
+    if (head.at("variant").at("tuning_of") != kept.at("variants").at(1).at("label")) continue;
+    tried.insert(head.at("variant").at("rounds").at("outer_learning_rate").get<double>());
+  }
+  EXPECT_EQ(tried, (std::set{0.125, 0.25, 0.5}));
   EXPECT_TRUE(contains(kept.at("facts").dump(), "32 runs of each variant",
                        "learning rate of the outer step"));
 }
