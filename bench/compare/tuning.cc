@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr TuningRange kMomenta{.first = 0, .last = 2, .least = 0, .most = 4};
+constexpr TuningRange kMomenta{.first = 0, .last = 2, .least = 0, .most = 4, .has_more = true};
 constexpr TuningRange kBatches{.first = -1, .last = 1, .least = -6, .most = 6};
 constexpr TuningRange kOuterRates{.first = -1, .last = 1, .least = -6, .most = 6};
 
@@ -135,6 +135,8 @@ TuningRange Tuning::rounds() const {
     while (range.last > 0 && all[static_cast<std::size_t>(range.last)] > steps) --range.last;
   }
   range.most = range.last;
+  range.has_less = all.front() > 1;
+  range.has_more = true;
   return range;
 }
 

@@ -80,6 +80,16 @@ std::optional<TuningPoint> beyond(const TuningSpace& space, const std::vector<Tr
   return std::nullopt;
 }
 
+// Returns whether the point has the least or the most value of an axis that has values beyond it.
+bool is_at_limit(const TuningSpace& space, const TuningPoint& point) {
+  return std::ranges::any_of(kAxes, [&](const auto& axis) {
+    const TuningRange& range = space.*axis.second;
+    const int position = point.*axis.first;
+    return (range.has_less && position == range.least) ||
+           (range.has_more && position == range.most);
+  });
+}
+
 int size_of(const TuningRange& range) { return range.last - range.first + 1; }
 
 // The first axis changes from point to point, the last axis last.
@@ -149,7 +159,7 @@ TuningChoice choice_of(const TuningSpace& space, std::span<const TuningTrial> tr
       std::ranges::find_if(tried, [&](const Tried& one) { return one.runs >= enough; });
   return {.point = best->point,
           .runs = best->runs,
-          .is_at_border = beyond(space, tried, best->point).has_value()};
+          .is_at_border = beyond(space, tried, best->point) || is_at_limit(space, best->point)};
 }
 
 }  // namespace syncopate::bench

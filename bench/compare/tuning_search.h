@@ -34,6 +34,9 @@ struct TuningRange {
   int last = 0;
   int least = first;
   int most = last;
+  // Whether there are values beyond `least` and `most`, although the search does not try them.
+  bool has_less = false;
+  bool has_more = false;
 };
 
 struct TuningSpace {

@@ -151,6 +151,17 @@ TEST_F(CompareLocalUpdates, HaveTheOuterRateOfDisplacementsTuned) {
                        "learning rate of the outer step"));
 }
 
+// The longest of the rounds that were tried is the soonest on a slow link.
+TEST_F(CompareLocalUpdates, AreMarkedIfTheLongestRoundsOfTheSearchAreTheBest) {
+  successful(run(kSmall + as_words("--clock virtual --tune sync-every:1:4 --link-rate 1mbit "
+                                   "--strategies local-sgd:average:tuned")));
+  const auto kept = nlohmann::json::parse(read_text(dir_ / "comparison.json"));
+  const auto& tuned = kept.at("variants").at(0);
+  EXPECT_EQ(tuned.at("rounds").at("steps"), 4);
+  EXPECT_EQ(tuned.at("at_border"), true);
+  EXPECT_TRUE(contains(kept.at("facts").dump(), "values beyond those tried may be better for"));
+}
+
 TEST_F(CompareLocalUpdates, RefuseATuningThatHasNothingToSearch) {
   const auto refusal = [&](const Words& words) {
     return in_one_line(run(kSmall + as_words("--clock virtual") + words).err);

@@ -166,6 +166,23 @@ TEST(TuningSearch, FindsTheOuterRateAndTheStepsOfARound) {
   }
 }
 
+TEST(TuningSearch, MarksTheFewestAndTheMostStepsOfARoundIfThereAreOthers) {
+  TuningSpace space;
+  space.sync_every = {.first = 0, .last = 3, .least = 0, .most = 3, .has_more = true};
+  const auto is_at_border = [&](int sync_every) {
+    const TuningChoice choice =
+        choice_of(space, searched(space, shortest_in_rounds(0, sync_every)));
+    EXPECT_EQ(choice.point.sync_every, sync_every);
+    return choice.is_at_border;
+  };
+  EXPECT_FALSE(is_at_border(0)) << "no round is shorter than one step";
+  EXPECT_FALSE(is_at_border(2));
+  EXPECT_TRUE(is_at_border(3));
+  space.sync_every.has_less = true;
+  EXPECT_TRUE(is_at_border(0));
+  EXPECT_EQ(runs_of_search(space), 2 * 5 * 4 + 2) << "the search itself stays the same";
+}
+
 TEST(TuningSearch, HasAsManyRunsForAVariantWithFewerPoints) {
   TuningSpace full;
   full.sync_every = {.first = 0, .last = 3, .least = 0, .most = 3};
