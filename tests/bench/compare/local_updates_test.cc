@@ -180,7 +180,8 @@ TEST_F(CompareLocalUpdates, RefuseATuningThatHasNothingToSearch) {
 TEST_F(CompareLocalUpdates, RefuseFlagsThatBelongToOneVariant) {
   const auto refusal = [&](const Words& words) { return run(kSmall + words).err; };
   EXPECT_TRUE(contains(refusal(as_words("--strategies local-sgd:diloco:4{sync-groups=2}")),
-                       "--sync-groups: compare does not take it; use syncopate train"));
+                       "--sync-groups: compare does not take it; the replicas of one task average",
+                       "use syncopate train with --replicas"));
   EXPECT_TRUE(contains(refusal(as_words("--strategies mirrored -- --sync-every 4")),
                        "give it in the name of a variant, such as local-sgd:diloco:8"));
   EXPECT_TRUE(

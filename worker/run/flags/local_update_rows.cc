@@ -13,10 +13,15 @@ constexpr std::string_view kInDisplacementWord =
     "give it in the name of a variant, such as parameter-server:async+displacement:average:8";
 constexpr InComparison kOfWord = {
     .use = InComparison::kSetByCompare, .advice = kInWord, .plan_advice = kInWord};
-constexpr InComparison kNotYet = {
+// A group is the replicas of one task.
+constexpr InComparison kOfTask = {
     .use = InComparison::kRefused,
-    .advice = "use syncopate train",
-    .plan_advice = "plan does not predict this kind of local updates; leave it out"};
+    .advice =
+        "the replicas of one task average their values, and each worker of compare is a task "
+        "of its own; use syncopate train with --replicas",
+    .plan_advice =
+        "the replicas of one task average their values, and each worker of plan is a "
+        "task of its own; leave it out"};
 
 constexpr TrainFlag::Need kRounds = {has_rounds, "--strategy local-sgd or --push displacement"};
 bool exchanges_in_rounds(const TrainOptions& o) { return strategy_of(o).has_rounds; }
@@ -131,7 +136,7 @@ std::vector<TrainFlag> local_update_flags() {
        .rules = {.least = 1, .most = kMostInRound},
        .needs = {kExchanges},
        .decides_updates = true,
-       .in_comparison = kNotYet},
+       .in_comparison = kOfTask},
       {.name = "--local-from",
        .help = "epoch at which rounds begin; may have a fraction. Until then, workers sum their "
                "gradients in every step, as in multi-worker-mirrored",
