@@ -65,7 +65,8 @@ void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> w
                   .compute_seconds = seconds_of(all.compute - all_at_line_.compute) / steps,
                   .communication_exposed_seconds = seconds_of(waited) / steps,
                   .staleness_mean = moment.staleness_mean,
-                  .staleness_max = moment.staleness_max});
+                  .staleness_max = moment.staleness_max,
+                  .round = moment.round});
   line_ = {.step = sums_.step};
   line_at_ = moment.at;
   all_at_line_ = all;

@@ -47,6 +47,7 @@ class JobLines {
     double learning_rate = 0.0;
     double staleness_mean = 0.0;
     std::int64_t staleness_max = 0;
+    std::optional<StepMetrics::Round> round{};  // the last round; nullopt before the first one
   };
   // Reports the progress of the job, and writes a step line if the next line is due after this
   // step.

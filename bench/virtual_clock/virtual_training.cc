@@ -24,10 +24,20 @@
 namespace syncopate::bench {
 namespace {
 
-Summary::Rounds rounds_of(const VirtualPlan& plan, const VirtualOutcome& outcome) {
+// Returns the last round of a job that has trained this number of steps, the summed ones included;
+// nullopt before the first round.
+std::optional<StepMetrics::Round> last_round(const VirtualPlan& plan, std::int64_t summed_steps,
+                                             std::int64_t steps) {
   const std::int64_t length = plan.steps_per_exchange();
-  const std::int64_t steps = outcome.sums.step - outcome.summed_steps;
-  return {.number = (steps + length - 1) / length,
+  const std::int64_t before_last = steps - summed_steps - 1;
+  if (!plan.has_rounds() || before_last < 0) return std::nullopt;
+  return StepMetrics::Round{.number = before_last / length + 1,
+                            .inner_steps = before_last % length + 1};
+}
+
+Summary::Rounds rounds_of(const VirtualPlan& plan, const VirtualOutcome& outcome) {
+  const auto last = last_round(plan, outcome.summed_steps, outcome.sums.step);
+  return {.number = last ? last->number : 0,
           .exchange_seconds = seconds_of(sum_of(outcome.accounts).communication) / plan.workers};
 }
 
@@ -59,6 +69,10 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
           StepTotals::ratio(seconds_of(all.waited()), seconds_of(all.all())),
       .weights_hash = outcome.weights_hash,
       .staleness = outcome.staleness,
+      .bytes_per_sample = plan.is_synchronous ? std::optional(StepTotals::ratio(
+                                                    static_cast<double>(all.bytes_sent),
+                                                    static_cast<double>(outcome.sums.samples)))
+                                              : std::nullopt,
       .rounds = plan.has_rounds() ? std::optional(rounds_of(plan, outcome)) : std::nullopt};
 }
 
@@ -217,7 +231,10 @@ class VirtualSynchronousJob {
   }
 
   JobLines::Moment moment(std::size_t timeline) const {
-    return {.at = timelines_[timeline].now, .epochs = epochs(), .learning_rate = learning_rate_};
+    return {.at = timelines_[timeline].now,
+            .epochs = epochs(),
+            .learning_rate = learning_rate_,
+            .round = last_round(plan_, summed_steps_, steps_)};
   }
 
   const VirtualPlan& plan_;

@@ -10,6 +10,7 @@ WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
     sum.communication += worker.communication;
     sum.peers += worker.peers;
     sum.servers += worker.servers;
+    sum.bytes_sent += worker.bytes_sent;
   }
   return sum;
 }

@@ -26,7 +26,7 @@ struct WorkerAccount {
   VirtualTime all() const noexcept { return compute + waited(); }
 };
 
-// Returns the sums of the steps and times in the accounts of all workers.
+// Returns the sums of the steps, times and sent bytes in the accounts of all workers.
 WorkerAccount sum_of(std::span<const WorkerAccount> workers);
 
 }  // namespace syncopate::bench

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/bench/compare/compare_program.h"
 #include "tests/support/as_words.h"
@@ -22,6 +25,18 @@ nlohmann::json head_in(const fs::path& file) {
   return nlohmann::json::parse(text.substr(0, text.find('\n')));
 }
 
+// Returns the step, the round and the steps of the round of each `step` line; 0 for no round.
+std::vector<std::array<int, 3>> rounds_in(const fs::path& report, const std::string& run) {
+  std::istringstream lines(read_text(report / "runs" / (run + ".jsonl")));
+  std::vector<std::array<int, 3>> rounds;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line);
+    if (object.at("event") != "step") continue;
+    rounds.push_back({object.at("step"), object.value("round", 0), object.value("inner_steps", 0)});
+  }
+  EXPECT_FALSE(rounds.empty()) << run;
+  return rounds;
+}
 
 // The run has 32 steps in rounds of 5 of two processes; the virtual clock needs none of them.
 TEST_F(CompareLocalUpdates, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtualClock) {
@@ -32,6 +47,8 @@ TEST_F(CompareLocalUpdates, HaveTheSameWeightsWithRealProcessesAndUnderTheVirtua
   successful(run_compare(virtual_dir, variants + Words{"virtual"}));
   for (const char* name : {"local-sgd_diloco_5-seed1", "local-sgd_diloco_5__one_worker-seed1"}) {
     EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name)) << name;
+    EXPECT_EQ(rounds_in(dir_, name), rounds_in(virtual_dir, name)) << name;
+    EXPECT_EQ(rounds_in(virtual_dir, name).back(), (std::array{32, 7, 2})) << name;
   }
 }
 
@@ -45,6 +62,8 @@ TEST_F(CompareLocalUpdates, MayBeginWithSumsOfGradients) {
   successful(run_compare(virtual_dir, variants + Words{"virtual"} + flags));
   const std::string name = "local-sgd_post-local_5_local-from_0.5_-seed1";
   EXPECT_EQ(weights_in(dir_, name), weights_in(virtual_dir, name));
+  EXPECT_EQ(rounds_in(dir_, name), rounds_in(virtual_dir, name));
+  EXPECT_EQ(rounds_in(virtual_dir, name).front(), (std::array{16, 0, 0}));
   const auto kept = nlohmann::json::parse(read_text(virtual_dir / "comparison.json"));
   EXPECT_EQ(kept.at("variants").size(), 1U) << "no control without an outer optimizer";
   EXPECT_EQ(kept.at("variants").at(0).at("learning_rate_factor"), 2.0);

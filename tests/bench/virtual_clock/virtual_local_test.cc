@@ -199,6 +199,9 @@ TEST(VirtualLocalJob, SendsTheBytesOfAStepOncePerRound) {
   EXPECT_EQ(run.lines.workers.at(0).steps, 16);
   EXPECT_EQ(run.lines.summaries.at(0).rounds->number, 4);
   EXPECT_EQ(run.lines.workers.at(0).bytes_sent, bytes / 4);
+  const double per_sample = 2.0 * static_cast<double>(bytes) / 256.0;  // of both workers
+  EXPECT_EQ(mirrored.lines.summaries.at(0).bytes_per_sample, per_sample);
+  EXPECT_EQ(run.lines.summaries.at(0).bytes_per_sample, per_sample / 4);
   run.faults.link.bytes_per_second = 1e6;  // no exchange overlaps with a step
   const double seconds = run.train_virtually().seconds;
   EXPECT_NEAR(seconds, 16 * 0.01 + 1e-6 * static_cast<double>(bytes / 4), 1e-6);
