@@ -139,8 +139,8 @@ void require_training(const PlanOptions& options, const Variant& variant) {
   }
 }
 
-// Returns the options of a task of a variant with local updates. Throws UsageError for options of
-// local updates that contradict each other.
+// Returns the options of a task of a variant. Throws UsageError for a flag in braces that the task
+// would ignore, and for options of local updates that contradict each other.
 TrainOptions options_of_task(const PlanOptions& options, const SharedTrainFlags& flags,
                              const Variant& variant) {
   TrainOptions task = flags.options;
@@ -148,8 +148,12 @@ TrainOptions options_of_task(const PlanOptions& options, const SharedTrainFlags&
   task.strategy.batch_size_per_replica = options.batch_size_per_replica;
   task.strategy.lanes = std::max(1, task.strategy.lanes);
   (variant.has_tasks() ? task.cluster.world_size : task.strategy.replicas) = variant.workers;
+  if (!options.time_to_target) {
+    const std::string ignored = ignored_flag(flags, task, variant.label, true);
+    if (!ignored.empty()) throw UsageError(ignored);
+  }
   try {
-    check_local_updates(task.strategy);
+    if (variant.has_outer_step()) check_local_updates(task.strategy);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", variant.label, error.what()));
   }
@@ -186,10 +190,8 @@ std::vector<Variant> variants_of(const PlanOptions& options, const SharedTrainFl
       }
       const SharedTrainFlags flags = add_flags(shared, variant.flags, variant.label);
       require_predicted(flags, variant);
-      if (variant.has_outer_step()) {
-        const TrainOptions task = options_of_task(options, flags, variant);
-        (void)summed_share_of(options, variant, task.strategy.local);
-      }
+      const TrainOptions task = options_of_task(options, flags, variant);
+      (void)summed_share_of(options, variant, task.strategy.local);
       if (options.time_to_target) require_virtual(shared, variant);
       variants.push_back(std::move(variant));
     }

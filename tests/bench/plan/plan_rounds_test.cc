@@ -212,6 +212,9 @@ TEST(PlanOfRounds, RefusesARunWithoutARound) {
                        "a run of --epochs 2 ends before its first round"));
   EXPECT_TRUE(contains(error_of("parameter-server:async+displacement:post-local:8"),
                        "--push displacement"));
+  for (const char* word : {"local-sgd:average:8{local-from=1}", "mirrored{local-from=1}"}) {
+    EXPECT_TRUE(contains(error_of(word), "--local-from 1: not applicable to")) << word;
+  }
   EXPECT_TRUE(contains(error_of("local-sgd:diloco:8{outer-learning-rate=0.5}"),
                        "flags of train in braces require --time-to-target, except local-from"));
 }
