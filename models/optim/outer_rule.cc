@@ -193,6 +193,11 @@ UpdateStep outer_step(const OuterRuleOptions& options, std::int64_t round, float
   return step;
 }
 
+float displacement_weight(std::int64_t samples, std::int64_t all_samples) noexcept {
+  if (all_samples == 0) return 0.0F;
+  return static_cast<float>(static_cast<double>(samples) / static_cast<double>(all_samples));
+}
+
 void displacement(std::span<float> out, std::span<const float> start, std::span<const float> now,
                   float weight) {
   if (start.size() != out.size() || now.size() != out.size()) {

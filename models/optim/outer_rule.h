@@ -68,6 +68,9 @@ std::unique_ptr<Optimizer> make_outer_rule(const OuterRuleOptions& options);
 UpdateStep outer_step(const OuterRuleOptions& options, std::int64_t round, float inner_rate,
                       float previous_inner_rate);
 
+// Returns the weight of a displacement in a mean: its part of all samples, 0 if there are none.
+float displacement_weight(std::int64_t samples, std::int64_t all_samples) noexcept;
+
 // out = weight * (start - now). All spans have equal size. Throws ShapeError when sizes differ.
 void displacement(std::span<float> out, std::span<const float> start, std::span<const float> now,
                   float weight);

@@ -40,6 +40,8 @@ struct SumKernels {
   // Add one array to another, element by element: into = into + addend.
   void (*add_f32)(float* into, const float* addend, std::int64_t count);
   void (*add_bf16)(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count);
+  // into = factor * from, element by element. `into` and `from` may be the same array.
+  void (*scale_f32)(float* into, const float* from, float factor, std::int64_t count);
   // to_bf16() converts f32 to the nearest bf16, and from_bf16() converts back. words: [count] bf16
   // at any address.
   void (*to_bf16)(void* words, const float* from, std::int64_t count);

@@ -48,8 +48,7 @@ float last_learning_rate(std::span<const RoundReport> reports) noexcept {
 }
 
 float weight_of(std::span<const RoundReport> reports, std::size_t replica) noexcept {
-  return static_cast<float>(static_cast<double>(reports[replica].sum.scores.num_samples) /
-                            static_cast<double>(samples_of(reports)));
+  return displacement_weight(reports[replica].sum.scores.num_samples, samples_of(reports));
 }
 
 void require_equal_hashes(std::span<const RoundReport> reports) {

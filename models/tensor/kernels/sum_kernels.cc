@@ -155,6 +155,11 @@ void sum_to_all_bf16(std::uint16_t* const* ranks, int n, int first, std::int64_t
   }
 }
 
+void scale_f32(float* into, const float* from, float factor, std::int64_t count) {
+  const Flush flush;
+  for (std::int64_t i = 0; i < count; ++i) into[i] = factor * from[i];
+}
+
 inline std::uint16_t load_word(const void* words, std::int64_t index) {
   std::uint16_t word;
   __builtin_memcpy(&word, static_cast<const char*>(words) + index * 2, sizeof word);
@@ -192,7 +197,7 @@ void to_bf16_with_error(void* words, const float* from, float* error, std::int64
 
 }  // namespace
 
-const SumKernels kSumKernels = {sum_to_all_f32, sum_to_all_bf16, add_f32,           add_bf16,
-                                to_bf16,        from_bf16,       to_bf16_with_error};
+const SumKernels kSumKernels = {sum_to_all_f32, sum_to_all_bf16, add_f32,   add_bf16,
+                                scale_f32,      to_bf16,         from_bf16, to_bf16_with_error};
 
 }  // namespace syncopate::SYNCOPATE_ISA
