@@ -17,10 +17,14 @@ enum class Consistency : std::uint8_t {
   // the slowest worker.
   kSsp,
   kAsync,  // no worker waits
+  // Displacements that arrive together make one update, with their mean: it begins when those of
+  // `quorum` workers wait and `grace` has passed since, or when those of all workers wait. Later
+  // ones belong to the next update; none is dropped. Source: Decoupled DiLoCo (arXiv:2604.21428).
+  kQuorum,
 };
 constexpr auto named_values(Consistency /*type*/) {
   return std::array{Named{"async", Consistency::kAsync}, Named{"ssp", Consistency::kSsp},
-                    Named{"sync", Consistency::kSync}};
+                    Named{"quorum", Consistency::kQuorum}, Named{"sync", Consistency::kSync}};
 }
 
 // What happens to a stale gradient. A gradient is stale if its worker read values that have been
@@ -74,6 +78,8 @@ constexpr float compensation_of(StalenessRule rule) noexcept {
   return rule == StalenessRule::kDelayCompensationAdaptive ? 2.0F : 0.04F;
 }
 
+inline constexpr double kMostGrace = 86'400.0;
+
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
   // The staleness bound of kSsp, in steps. Source: Ho et al. 2013, conditions (1) to (4). A bound
@@ -84,6 +90,10 @@ struct ConsistencyOptions {
   // These gradients are dropped when they arrive. Source: Chen et al. 2016, "Revisiting distributed
   // synchronous SGD", section 3.
   int backup_workers = 0;
+  // For kQuorum: an update waits for the displacements of `quorum` workers, then `grace` seconds
+  // longer for the others. 0: it waits for all workers. No update waits for a worker that is away.
+  int quorum = 0;
+  double grace = 0.0;  // in [0, kMostGrace]
   StalenessRule staleness_rule = StalenessRule::kNone;
   std::int64_t rule_number = 1;  // of the rule if has_number(), in [1, kMostRuleNumber]
   float compensation = compensation_of(StalenessRule::kNone);  // lambda of delay compensation

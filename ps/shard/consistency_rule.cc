@@ -46,6 +46,16 @@ void check_consistency(const ConsistencyOptions& options) {
         "0, or sync",
         options.backup_workers));
   }
+  if (options.quorum < 0 || !(options.grace >= 0.0 && options.grace <= kMostGrace)) {
+    throw UsageError(fmt::format(
+        "consistency: a quorum of {} and {} s of grace, expected 0 or more, and at most "
+        "{} s",
+        options.quorum, options.grace, kMostGrace));
+  }
+  if ((options.quorum > 0 || options.grace > 0.0) && options.consistency != Consistency::kQuorum) {
+    throw UsageError(fmt::format("consistency: a quorum of {} under {}, expected quorum",
+                                 options.quorum, name(options.consistency)));
+  }
   if (options.staleness_rule != StalenessRule::kNone && is_sync) {
     throw UsageError(
         "consistency: a staleness rule under sync, where no gradient is stale; leave it out, or "
@@ -73,6 +83,7 @@ void check_consistency(const ConsistencyOptions& options) {
 
 ConsistencyRule::ConsistencyRule(const ConsistencyOptions& options) : options_(options) {
   check_consistency(options);
+  grace_ = ShardTime(std::llround(options.grace * 1e9));
 }
 
 std::size_t ConsistencyRule::position_of(WorkerId worker) const noexcept {
@@ -281,8 +292,41 @@ std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) c
   return std::min(needed, static_cast<std::size_t>(able));
 }
 
+std::optional<ShardTime> ConsistencyRule::merge_time(std::span<const PushRequest> waiting) const {
+  if (options_.consistency != Consistency::kQuorum || waiting.empty()) return std::nullopt;
+  const std::size_t awaited = num_awaited(waiting);
+  const auto quorum = static_cast<std::size_t>(options_.quorum);
+  const std::size_t needed = quorum == 0 ? awaited : std::min(awaited, quorum);
+  if (waiting.size() < needed) return std::nullopt;  // most pushes return here
+  WorkerSet here;
+  std::size_t workers = 0;
+  std::optional<ShardTime> reached;
+  bool is_any = false;
+  for (const PushRequest& push : waiting) {
+    if (!snapshot_lets_begin(push.id)) continue;
+    is_any = true;
+    if (!takes_part(push.id.worker, push.id.incarnation) || here.contains(push.id.worker)) continue;
+    here.insert(push.id.worker);
+    if (++workers == needed) reached = push.arrived;
+  }
+  if (is_any && workers >= awaited) return ShardTime::min();
+  return reached ? std::optional(*reached + grace_) : std::nullopt;
+}
+
 void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
-                             std::vector<std::size_t>& chosen) const {
+                             ShardTime now, std::vector<std::size_t>& chosen) const {
+  if (options_.consistency == Consistency::kQuorum) {
+    const auto due = merge_time(waiting);
+    if (!due || *due > now) return;
+    WorkerSet taken;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      const PushId& id = waiting[i].id;
+      if (!snapshot_lets_begin(id) || taken.contains(id.worker)) continue;
+      taken.insert(id.worker);
+      chosen.push_back(i);
+    }
+    return;
+  }
   if (options_.consistency != Consistency::kSync) {
     const auto first = std::ranges::find_if(
         waiting, [&](const PushRequest& push) { return snapshot_lets_begin(push.id); });

@@ -96,10 +96,14 @@ class ConsistencyRule {
   // order of arrival; the positions of the chosen pushes are appended to `chosen`, which must be
   // empty. `chosen` stays empty if no update is due. Under kSync the function chooses one push of
   // each active worker, but not the `backup_workers` pushes that arrive last. It also chooses
-  // waiting pushes of workers that have left. Under other rules it chooses the first push that
+  // waiting pushes of workers that have left. Under kQuorum it chooses one push of each worker once
+  // merge_time() is not after `now`. Under other rules it chooses the first push that
   // snapshot_lets_begin() accepts.
-  void choose(std::span<const PushRequest> waiting, std::uint64_t version,
+  void choose(std::span<const PushRequest> waiting, std::uint64_t version, ShardTime now,
               std::vector<std::size_t>& chosen) const;
+  // Under kQuorum: returns when the waiting pushes make up an update, if no other push comes;
+  // nullopt if they wait for more pushes, and under other rules.
+  std::optional<ShardTime> merge_time(std::span<const PushRequest> waiting) const;
 
   // Restrict for a snapshot which pushes may begin. After hold() no push may begin. After limit()
   // only pushes up to these clocks may begin, and no push of a worker that is not in `clocks` or
@@ -151,6 +155,7 @@ class ConsistencyRule {
   std::size_t num_awaited(std::span<const PushRequest> waiting) const;
 
   ConsistencyOptions options_;
+  ShardTime grace_{0};
   std::vector<Member> members_;  // sorted by worker: searched at every push
   std::size_t awaited_ = 0;      // number of awaited members
   // Under kSsp: the number of awaited members by clock. Because of this map a push need not look at

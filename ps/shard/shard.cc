@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -38,9 +39,10 @@ void check_room(const AnswerMemory& values, std::int64_t elements, ValuesFormat 
 
 // A bucket of the shard: the place of its elements, and its state behind a lock.
 struct Shard::Variable {
-  Variable(BucketId id, Bucket bucket, ConsistencyRule rule, StalenessCounts& staleness)
+  Variable(BucketId id, Bucket bucket, ConsistencyRule rule, StalenessCounts& staleness,
+           MergeLog* merges)
       : window{.range = bucket},
-        shared(id, bucket.end - bucket.begin, std::move(rule), staleness) {}
+        shared(id, bucket.end - bucket.begin, std::move(rule), staleness, merges) {}
 
   std::int64_t elements() const noexcept { return window.elements(); }
 
@@ -56,7 +58,10 @@ Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Op
     : buckets_(std::move(buckets)),
       memory_(std::make_unique<ShardMemory>(std::move(layout), std::move(optimizer),
                                             std::move(values), format)),
-      staleness_(std::make_unique<StalenessCounts>()) {
+      staleness_(std::make_unique<StalenessCounts>()),
+      merges_(consistency.consistency == Consistency::kQuorum
+                  ? std::make_unique<MergeLog>(buckets_.size())
+                  : nullptr) {
   place_variables(consistency);
 }
 
@@ -75,7 +80,8 @@ void Shard::place_variables(const ConsistencyOptions& consistency) {
                                    describe_range(bucket), describe_range({0, total})));
     }
     variables_.push_back(std::make_unique<Variable>(static_cast<BucketId>(b), bucket,
-                                                    ConsistencyRule(consistency), *staleness_));
+                                                    ConsistencyRule(consistency), *staleness_,
+                                                    merges_.get()));
   }
   std::vector<std::size_t> in_arena_order(buckets_.size());
   std::iota(in_arena_order.begin(), in_arena_order.end(), std::size_t{0});
@@ -146,10 +152,15 @@ std::optional<std::int64_t> Shard::slowest_other(WorkerId worker) const {
 
 std::uint64_t Shard::leave(WorkerId worker, std::uint32_t incarnation) {
   std::uint64_t last = 0;
+  std::uint64_t last_kept = std::numeric_limits<std::uint64_t>::max();
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
-    variable->shared.leave(worker, incarnation);
+    variable->shared.leave(worker, incarnation, last_kept);
     last = std::max(last, variable->shared.accepted(worker));
+    // The other buckets merge what the first one merges.
+    if (merges_pushes() && variable == variables_.front()) {
+      last_kept = variable->shared.accepted(worker);
+    }
   }
   return last;
 }
@@ -195,6 +206,19 @@ bool Shard::read(const ReadRequest& request) {
              fmt::format("read of bucket {} by worker {}", request.bucket, request.worker));
   const std::lock_guard lock(of.mutex);
   return of.shared.read(request);
+}
+
+std::optional<ShardTime> Shard::next_deadline() const {
+  if (!merges_pushes() || variables_.empty()) return std::nullopt;
+  const std::lock_guard lock(variables_.front()->mutex);
+  return variables_.front()->shared.next_deadline();
+}
+
+void Shard::advance_to(ShardTime now) {
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.advance_to(now);
+  }
 }
 
 Shard::Reading Shard::view(BucketId bucket) const {
@@ -313,6 +337,7 @@ void Shard::restore(const ShardSnapshot& snapshot) {
                                  snapshot.buckets.size(), variables_.size()));
   }
   memory_->restore(snapshot);
+  if (merges_ != nullptr) merges_->clear();
   for (std::size_t b = 0; b < variables_.size(); ++b) {
     const std::lock_guard lock(variables_[b]->mutex);
     variables_[b]->shared.restore(snapshot.buckets[b]);

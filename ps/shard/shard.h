@@ -23,6 +23,7 @@
 #include "models/optim/optimizer.h"
 #include "models/tensor/parameter_arena.h"
 #include "ps/shard/consistency.h"
+#include "ps/shard/merge_log.h"
 #include "ps/shard/shard_requests.h"
 #include "ps/shard/staleness.h"
 #include "ps/shard/staleness_counts.h"
@@ -90,6 +91,13 @@ class Shard {
   // Requests a bucket's values. They are copied once the consistency rule lets this worker read.
   // Returns false, and throws, in the same cases as push().
   bool read(const ReadRequest& request);
+  // Under kQuorum: returns the first time at which an update is due although no other push comes;
+  // nullopt if there is none after the latest time that the shard knows, and under other rules.
+  std::optional<ShardTime> next_deadline() const;
+  // Tells the shard the time. Work may become due on any bucket.
+  void advance_to(ShardTime now);
+  // Returns whether a push to one bucket, or the end of an update, may make work due on others.
+  bool merges_pushes() const noexcept { return merges_ != nullptr; }
   // Returns a view of a bucket's values in the shard's own memory. The caller must make sure that
   // no thread writes the values: it is the only user of the shard, or it reads between the end of a
   // synchronous update and its own next push.
@@ -185,6 +193,7 @@ class Shard {
   std::mutex membership_;
   const std::unique_ptr<ShardMemory> memory_;
   const std::unique_ptr<StalenessCounts> staleness_;
+  const std::unique_ptr<MergeLog> merges_;  // null unless kQuorum
   std::vector<std::unique_ptr<Variable>> variables_;
   std::mutex events_mutex_;         // taken after the mutex of a bucket
   std::vector<ShardEvent> events_;  // GUARDED_BY(events_mutex_)

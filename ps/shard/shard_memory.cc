@@ -48,22 +48,30 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-// Sums gradients: sum[i] = sum over workers of gradients[worker][offset + i]; element 0 is element
-// `index` of the arena. The range lies within one chunk. `scratch` is as long as `sum`. Returns
-// `sum`, or the gradient itself when there is one worker and nothing to decode.
+// Sums gradients: sum[i] = sum over workers of weights[worker] * gradients[worker][offset + i];
+// element 0 is element `index` of the arena. Without weights, each is 1. The range lies within one
+// chunk. `scratch` is as long as `sum`. Returns `sum`, or the gradient itself when there is one
+// worker and nothing to decode or to weigh.
 std::span<const float> sum_gradients(const SumKernels& kernels,
                                      std::span<const EncodedGradient> gradients,
-                                     std::int64_t offset, std::int64_t index, std::span<float> sum,
+                                     std::span<const float> weights, std::int64_t offset,
+                                     std::int64_t index, std::span<float> sum,
                                      std::span<float> scratch) {
   const std::size_t workers = gradients.size();
-  if (workers == 1) return decode_chunk(gradients.front(), offset, sum);
+  const auto count = static_cast<std::int64_t>(sum.size());
+  const auto weighed = [&](std::size_t worker, std::span<float> memory) -> std::span<const float> {
+    const std::span<const float> gradient = decode_chunk(gradients[worker], offset, memory);
+    if (weights.empty() || weights[worker] == 1.0F) return gradient;
+    kernels.scale_f32(memory.data(), gradient.data(), weights[worker], count);
+    return memory;
+  };
+  if (workers == 1) return weighed(0, sum);
   auto worker = static_cast<std::size_t>(first_addend(index, static_cast<int>(workers)));
-  const std::span<const float> first = decode_chunk(gradients[worker], offset, sum);
+  const std::span<const float> first = weighed(worker, sum);
   if (first.data() != sum.data()) copy_values(first, sum);
   for (std::size_t added = 1; added < workers; ++added) {
     worker = worker + 1 == workers ? 0 : worker + 1;
-    const std::span<const float> addend = decode_chunk(gradients[worker], offset, scratch);
-    kernels.add_f32(sum.data(), addend.data(), static_cast<std::int64_t>(sum.size()));
+    kernels.add_f32(sum.data(), weighed(worker, scratch).data(), count);
   }
   return sum;
 }
@@ -134,8 +142,8 @@ void ShardMemory::update_chunk(const BucketTask& task, const Window& window, Buc
   alignas(kAlignmentBytes) std::array<float, kChunk> sum;
   alignas(kAlignmentBytes) std::array<float, kChunk> scratch;
   std::span<const float> gradient =
-      sum_gradients(sums_, task.gradients, offset, chunk.begin, std::span(sum).first(n),
-                    std::span(scratch).first(n));
+      sum_gradients(sums_, task.gradients, task.weights, offset, chunk.begin,
+                    std::span(sum).first(n), std::span(scratch).first(n));
   const std::span<float> values = part_of(values_, position, count);
   if (task.compensation.is_needed()) {
     DelayCompensation here = task.compensation;

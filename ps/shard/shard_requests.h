@@ -1,6 +1,7 @@
 // The plain data of the shard's interface (ps/shard/shard.h): requests, events and snapshots.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -38,11 +39,19 @@ struct AnswerMemory {
   std::span<std::uint16_t> bf16;
 };
 
+// A time since a moment that the caller chooses. A shard has no clock: under kQuorum it learns the
+// time from pushes and from Shard::advance_to().
+using ShardTime = std::chrono::nanoseconds;
+
 struct PushRequest {
   PushId id;
   BucketId bucket = 0;
   std::uint64_t version = 0;  // of the values that the gradient was computed from; 0: unknown
   float learning_rate = 0.0F;
+  // Used under kQuorum: the time of arrival, and the displacement's number of samples, which is its
+  // weight.
+  ShardTime arrived{0};
+  std::int64_t samples = 0;
   EncodedGradient gradient;  // borrowed until kApplied, kDropped or kCancelled
   // Memory for the worker's next values, borrowed until kAnswered or kCancelled. The shard copies
   // the values to this memory as soon as the consistency rule lets the worker read. Empty if the

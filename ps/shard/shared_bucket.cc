@@ -4,15 +4,31 @@
 #include <cstddef>
 #include <utility>
 
+#include "models/optim/outer_rule.h"
 #include "ps/shard/stale_gradients.h"
 
 namespace syncopate::ps {
 
 using TaskKind = BucketTask::Kind;
 
+namespace {
+
+std::vector<PushId> ids_of(const std::vector<PushRequest>& pushes) {
+  std::vector<PushId> ids;
+  ids.reserve(pushes.size());
+  for (const PushRequest& push : pushes) ids.push_back(push.id);
+  return ids;
+}
+
+}  // namespace
+
 SharedBucket::SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
-                           StalenessCounts& staleness)
-    : bucket_(bucket), elements_(elements), rule_(std::move(rule)), staleness_(staleness) {}
+                           StalenessCounts& staleness, MergeLog* merges)
+    : bucket_(bucket),
+      elements_(elements),
+      rule_(std::move(rule)),
+      staleness_(staleness),
+      merges_(merges) {}
 
 void SharedBucket::add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token) {
   events_.push_back({.kind = kind,
@@ -30,21 +46,26 @@ void SharedBucket::join(WorkerId worker, std::uint32_t incarnation, std::uint64_
   const auto is_of_an_earlier_one = [&](WorkerId other, std::uint32_t its) {
     return other == worker && its != incarnation;
   };
-  std::erase_if(waiting_, [&](const PushRequest& push) {
-    if (!is_of_an_earlier_one(push.id.worker, push.id.incarnation)) return false;
-    add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
-    return true;
-  });
+  cancel_pushes([&](const PushId& id) { return is_of_an_earlier_one(id.worker, id.incarnation); });
   cancel_reads(
       [&](const Destination& to) { return is_of_an_earlier_one(to.worker, to.incarnation); });
   begin_next();
 }
 
-void SharedBucket::leave(WorkerId worker, std::uint32_t incarnation) {
+void SharedBucket::leave(WorkerId worker, std::uint32_t incarnation, std::uint64_t last_kept) {
   if (!rule_.takes_part(worker, incarnation)) return;
   rule_.leave(worker, incarnation);
+  cancel_pushes([&](const PushId& id) { return id.worker == worker && id.sequence > last_kept; });
   cancel_reads([&](const Destination& to) { return to.worker == worker; });
   begin_next();
+}
+
+void SharedBucket::cancel_pushes(const std::function<bool(const PushId&)>& is_void) {
+  std::erase_if(waiting_, [&](const PushRequest& push) {
+    if (!is_void(push.id)) return false;
+    add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
+    return true;
+  });
 }
 
 void SharedBucket::cancel_reads(const std::function<bool(const Destination&)>& is_void) {
@@ -61,6 +82,7 @@ void SharedBucket::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_
 bool SharedBucket::push(const PushRequest& request) {
   if (!rule_.takes_part(request.id.worker, request.id.incarnation)) return false;
   was_pushed_to_ = true;
+  now_ = std::max(now_, request.arrived);
   if (rule_.accept(request.id)) {
     waiting_.push_back(request);
     may_have_late_pushes_ = may_have_late_pushes_ || rule_.is_late(request, version_);
@@ -84,7 +106,20 @@ bool SharedBucket::read(const ReadRequest& request) {
   return true;
 }
 
+std::optional<ShardTime> SharedBucket::next_deadline() const {
+  if (follows_merges()) return std::nullopt;
+  const auto due = rule_.merge_time(waiting_);
+  // A push that is due already waits only for the end of the task under way.
+  return due && *due > now_ ? due : std::nullopt;
+}
+
+void SharedBucket::advance_to(ShardTime now) {
+  now_ = std::max(now_, now);
+  begin_next();
+}
+
 std::optional<SharedBucket::Part> SharedBucket::claim(std::int64_t most_elements) {
+  if (follows_merges()) begin_next();  // bucket 0 may have decided a merge
   if (task_.kind == TaskKind::kNone) return std::nullopt;
   if (task_.kind == TaskKind::kDeliver) {
     if (task_.is_taken) return std::nullopt;
@@ -162,6 +197,7 @@ void SharedBucket::restore(const ShardSnapshot::Variable& snapshot) {
   read_copies_.clear();
   mean_square_.clear();
   was_pushed_to_ = false;
+  next_merge_ = 0;
 }
 
 bool SharedBucket::set_version(std::uint64_t version) {
@@ -253,9 +289,35 @@ bool SharedBucket::begin_copies() {
   return true;
 }
 
-bool SharedBucket::begin_update() {
+void SharedBucket::choose() {
   chosen_.clear();
-  rule_.choose(waiting_, version_, chosen_);
+  if (!follows_merges()) return rule_.choose(waiting_, version_, now_, chosen_);
+  while (!choose_merged()) {
+  }
+}
+
+bool SharedBucket::choose_merged() {
+  const auto merge = merges_->find(next_merge_);
+  if (!merge) return true;
+  for (const PushId& id : *merge) {
+    const auto push = std::ranges::find_if(waiting_, [&](const PushRequest& one) {
+      return one.id.worker == id.worker && one.id.incarnation == id.incarnation &&
+             one.id.sequence == id.sequence;
+    });
+    if (push != waiting_.end() && rule_.snapshot_lets_begin(id)) {
+      chosen_.push_back(static_cast<std::size_t>(push - waiting_.begin()));
+    } else if (push != waiting_.end() || rule_.takes_part(id.worker, id.incarnation)) {
+      chosen_.clear();
+      return true;
+    }
+  }
+  merges_->take(next_merge_++);
+  std::ranges::sort(chosen_);
+  return !chosen_.empty();
+}
+
+bool SharedBucket::begin_update() {
+  choose();
   if (chosen_.empty()) return false;
   begin(TaskKind::kUpdate);
   task_.pushes.clear();
@@ -270,6 +332,8 @@ bool SharedBucket::begin_update() {
     task_.gradients.push_back(push.gradient);
     advance(push.id);
   }
+  if (merges_ != nullptr) weigh();
+  if (merges_ != nullptr && !follows_merges()) merges_->add(ids_of(task_.pushes));
   task_.step = {.learning_rate = task_.pushes.front().learning_rate,
                 .step = static_cast<std::int64_t>(version_),
                 .read = static_cast<std::int64_t>(task_.pushes.front().version)};
@@ -287,6 +351,15 @@ bool SharedBucket::begin_update() {
   }
   take_reads();
   return true;
+}
+
+void SharedBucket::weigh() {
+  task_.weights.clear();
+  std::int64_t samples = 0;
+  for (const PushRequest& push : task_.pushes) samples += push.samples;
+  for (const PushRequest& push : task_.pushes) {
+    task_.weights.push_back(displacement_weight(push.samples, samples));
+  }
 }
 
 std::uint64_t SharedBucket::staleness_of(const PushRequest& push) const noexcept {

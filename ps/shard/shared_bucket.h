@@ -15,6 +15,7 @@
 
 #include "models/optim/optimizer.h"
 #include "ps/shard/consistency_rule.h"
+#include "ps/shard/merge_log.h"
 #include "ps/shard/shard_requests.h"
 #include "ps/shard/staleness.h"
 #include "ps/shard/staleness_counts.h"
@@ -48,9 +49,10 @@ struct BucketTask {
   std::int64_t done = 0;
   bool is_taken = false;  // a thread has claimed a part
 
-  // These members are used by kUpdate. `pushes` and `gradients` are sorted by worker.
+  // These members are used by kUpdate. `pushes`, `gradients` and `weights` are sorted by worker.
   std::vector<PushRequest> pushes;
   std::vector<EncodedGradient> gradients;
+  std::vector<float> weights;  // factors of the gradients in their sum; empty: 1
   UpdateStep step;
   DelayCompensation compensation;
   struct Unanswered {
@@ -67,10 +69,10 @@ struct BucketTask {
 // of the task may read task() at any time.
 class SharedBucket {
  public:
-  // The bucket adds the staleness of every applied push to `staleness`, which must outlive the
-  // bucket.
+  // The bucket adds the staleness of every applied push to `staleness`. `merges` is required under
+  // kQuorum: bucket 0 writes its merges, and the others read them. Both must outlive the bucket.
   SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
-               StalenessCounts& staleness);
+               StalenessCounts& staleness, MergeLog* merges = nullptr);
 
   std::uint64_t version() const noexcept { return version_; }
   const BucketTask& task() const noexcept { return task_; }
@@ -83,13 +85,16 @@ class SharedBucket {
                                      std::uint64_t sequence) const noexcept {
     return rule_.standing(worker, incarnation, sequence);
   }
-  void leave(WorkerId worker, std::uint32_t incarnation);
+  // Waiting pushes after `last_kept` are cancelled; earlier ones are still applied.
+  void leave(WorkerId worker, std::uint32_t incarnation, std::uint64_t last_kept);
   std::uint64_t accepted(WorkerId worker) const noexcept { return rule_.accepted(worker); }
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept { return rule_.ends_rest(id); }
   void wake(WorkerId worker, std::optional<std::int64_t> slowest) { rule_.wake(worker, slowest); }
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
+  std::optional<ShardTime> next_deadline() const;
+  void advance_to(ShardTime now);
 
   // A part of the task under way (number task().id): elements [begin, end) of the bucket.
   struct Part {
@@ -139,6 +144,8 @@ class SharedBucket {
   void add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
   // Queues a read of values for a push that asks for them.
   void answer_later(const PushRequest& push);
+  // Drops the waiting pushes that satisfy `is_void`.
+  void cancel_pushes(const std::function<bool(const PushId&)>& is_void);
   // Drops the waiting reads that satisfy `is_void`.
   void cancel_reads(const std::function<bool(const Destination&)>& is_void);
   // Moves the worker's clock to this push.
@@ -147,6 +154,12 @@ class SharedBucket {
   // Begins the bucket's next task unless one is under way.
   void begin_next();
   void begin(BucketTask::Kind kind);
+  bool follows_merges() const noexcept { return merges_ != nullptr && bucket_ > 0; }
+  // Chooses the pushes of the next update.
+  void choose();
+  // Chooses the waiting pushes of the next merge, when all of them have arrived. Those of workers
+  // that have left will not come. Returns false if the merge is over without any push.
+  bool choose_merged();
   void drop_late_pushes();
   bool begin_snapshot_copy();
   bool begin_copies();
@@ -154,6 +167,8 @@ class SharedBucket {
   // Sets the learning rate and the staleness compensation of the update under way for `push`, the
   // only push that the update applies.
   void compensate_staleness(const PushRequest& push);
+  // Sets the weights of the update under way.
+  void weigh();
   // Moves the reads that may be answered now into the task under way.
   void take_reads();
   void end_update();
@@ -169,6 +184,7 @@ class SharedBucket {
   const std::int64_t elements_;
   ConsistencyRule rule_;
   std::uint64_t version_ = 1;
+  ShardTime now_{0};                   // the latest time that the bucket knows
   std::vector<PushRequest> waiting_;   // pushes in order of arrival
   bool may_have_late_pushes_ = false;  // false if no push in waiting_ must be dropped
   WaitingReads reads_;
@@ -178,6 +194,8 @@ class SharedBucket {
   std::uint64_t held_for_ = 0;
   SnapshotOrder snapshot_;  // the snapshot to copy the bucket for; no target if there is none
   StalenessCounts& staleness_;
+  MergeLog* const merges_;
+  std::uint64_t next_merge_ = 0;  // the number of the next merge that the bucket follows
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;
   bool was_pushed_to_ = false;

@@ -16,7 +16,7 @@ PushRequest waiting_push(WorkerId worker, std::uint64_t sequence, std::uint64_t 
 std::vector<std::size_t> choose(const ConsistencyRule& rule,
                                 const std::vector<PushRequest>& waiting, std::uint64_t version) {
   std::vector<std::size_t> chosen;
-  rule.choose(waiting, version, chosen);
+  rule.choose(waiting, version, ShardTime(0), chosen);
   return chosen;
 }
 
@@ -56,7 +56,7 @@ TEST(ConsistencyRule, UnderSyncDoesLittleWorkForAllButTheLastPush) {
   for (WorkerId worker = kWorkers - 1; worker >= 0; --worker) {
     ASSERT_TRUE(chosen.empty());
     waiting.push_back(waiting_push(worker, 1, 1));
-    rule.choose(waiting, 1, chosen);
+    rule.choose(waiting, 1, ShardTime(0), chosen);
   }
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   EXPECT_EQ(chosen.size(), static_cast<std::size_t>(kWorkers));

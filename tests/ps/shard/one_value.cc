@@ -1,5 +1,6 @@
 #include "tests/ps/shard/one_value.h"
 
+#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -40,6 +41,8 @@ OneValue::OneValue(const ConsistencyOptions& consistency, int workers, float val
   for (WorkerId worker = 0; worker < workers; ++worker) shard_.join(worker, 1, 0);
 }
 
+ShardTime shard_time(double seconds) { return ShardTime(std::llround(seconds * 1e9)); }
+
 void OneValue::push(WorkerId worker, std::uint64_t sequence, std::uint64_t version,
                     const Push& push) {
   const float& gradient = gradients_.emplace_back(push.gradient);
@@ -49,6 +52,8 @@ void OneValue::push(WorkerId worker, std::uint64_t sequence, std::uint64_t versi
                                      .bucket = 0,
                                      .version = version,
                                      .learning_rate = push.learning_rate,
+                                     .arrived = shard_time(push.seconds),
+                                     .samples = push.samples,
                                      .gradient = {.codec = Codec::kF32,
                                                   .num_elements = 1,
                                                   .bytes = std::as_bytes(std::span(&gradient, 1))},

@@ -13,6 +13,8 @@ namespace syncopate::ps {
 
 inline constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
 
+ShardTime shard_time(double seconds);
+
 class OneValue {
  public:
   // Makes the shard; workers 0, 1, ... join as incarnation 1.
@@ -24,6 +26,8 @@ class OneValue {
     float learning_rate = 1.0F;
     std::uint32_t incarnation = 1;
     bool wants_values = true;
+    double seconds = 0.0;  // when it arrives
+    std::int64_t samples = 1;
   };
   // After its request, each of these functions makes the shard do all work that is due.
   void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version, const Push& push);

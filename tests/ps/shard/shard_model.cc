@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/optim/outer_rule.h"
+
 namespace syncopate::ps {
 
 ModelBucket::ModelBucket(const ConsistencyOptions& options, int workers)
@@ -18,21 +20,26 @@ bool ModelBucket::may_read(const ModelRequest& request) {
          });
 }
 
-std::string ModelBucket::apply(ModelRequest& push, const ShardEvent& event) {
+std::string ModelBucket::apply(ModelRequest& push, const ShardEvent& event,
+                               std::int64_t all_samples) {
   if (push.is_duplicate) return "a duplicate was applied";
   if (push.is_consumed) return "a push was applied twice";
   push.is_consumed = true;
   const bool is_sync = options_.consistency == Consistency::kSync;
+  const bool merges = options_.consistency == Consistency::kQuorum;
   if (event.version == version() + 1) {
     history_.push_back(history_.back());
     last_update_pushes_ = 0;
-  } else if (!is_sync || event.version != version()) {
+  } else if (!(is_sync || merges) || event.version != version()) {
     return "version " + std::to_string(event.version) + " after " + std::to_string(version());
   }
   ++last_update_pushes_;
   if (is_sync && push.version + 1 != event.version) return "a late gradient was applied";
   if (event.staleness != event.version - 1 - push.version) return "wrong staleness";
-  for (std::size_t i = 0; i < push.gradient.size(); ++i) history_.back()[i] -= push.gradient[i];
+  const float weight = merges ? displacement_weight(push.samples, all_samples) : 1.0F;
+  for (std::size_t i = 0; i < push.gradient.size(); ++i) {
+    history_.back()[i] -= weight * push.gradient[i];
+  }
   Worker& from = worker(push.worker);
   if (from.incarnation != push.incarnation) return "";
   if (push.sequence <= from.done) return "pushes were applied out of order";

@@ -23,6 +23,8 @@ struct ModelRequest {
   std::uint64_t version = 0;
   bool is_duplicate = false;
   bool wants_values = false;
+  std::int64_t samples = 0;  // of a push
+  ShardTime arrived{0};      // of a push
   std::uint64_t after = 0;   // the worker's last push that the values must include
   bool is_consumed = false;  // true if the push was applied or dropped
   bool is_closed = false;
@@ -54,7 +56,8 @@ class ModelBucket {
   bool may_read(const ModelRequest& request);
   // apply(), drop(), answer() and check_snapshot() return a description of a deviation of the shard
   // from the model, or "".
-  std::string apply(ModelRequest& push, const ShardEvent& event);
+  // all_samples: of all pushes of the update.
+  std::string apply(ModelRequest& push, const ShardEvent& event, std::int64_t all_samples);
   std::string drop(ModelRequest& push);
   std::string answer(const ModelRequest& request, const ShardEvent& event);
   std::string check_snapshot(const std::map<WorkerId, WorkerClock>& entries,

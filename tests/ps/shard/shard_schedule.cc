@@ -1,6 +1,7 @@
 #include "tests/ps/shard/shard_schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "models/optim/optimizer.h"
@@ -18,9 +19,13 @@ constexpr int kMostRounds = 200;
 ShardSchedule::ShardSchedule(std::uint64_t number, int workers) : random_(5, number) {
   workers_ = workers == 0 ? 2 + below(3) : workers;
   buckets_ = 1 + below(3);
-  options_.consistency = static_cast<Consistency>(below(3));
+  options_.consistency = static_cast<Consistency>(below(4));
   if (options_.consistency == Consistency::kSync) options_.backup_workers = below(workers_);
   if (options_.consistency == Consistency::kSsp) options_.max_staleness = below(4);
+  if (options_.consistency == Consistency::kQuorum) {
+    options_.quorum = below(workers_ + 1);
+    options_.grace = 1e-9 * below(20);
+  }
   const std::int64_t total = std::int64_t{buckets_} * workers_;
   std::vector<Bucket> buckets;
   for (int b = 0; b < buckets_; ++b) {
@@ -37,7 +42,8 @@ ShardSchedule::ShardSchedule(std::uint64_t number, int workers) : random_(5, num
 std::string ShardSchedule::describe() const {
   return "rule " + std::to_string(static_cast<int>(options_.consistency)) + ", bound " +
          std::to_string(options_.max_staleness) + ", backups " +
-         std::to_string(options_.backup_workers) + ", workers " + std::to_string(workers_) +
+         std::to_string(options_.backup_workers) + ", quorum " + std::to_string(options_.quorum) +
+         ", grace " + std::to_string(options_.grace) + ", workers " + std::to_string(workers_) +
          ", buckets " + std::to_string(buckets_);
 }
 
@@ -57,6 +63,8 @@ std::string ShardSchedule::run() {
 }
 
 void ShardSchedule::act() {
+  now_ += ShardTime(1);
+  if (options_.consistency == Consistency::kQuorum && one_in(4)) shard_->advance_to(now_);
   const int worker = below(workers_);
   const Client& client = clients_[static_cast<std::size_t>(worker)];
   const int bucket = below(buckets_);
@@ -119,6 +127,8 @@ void ShardSchedule::push(int worker) {
              .sequence = client.step,
              .version = client.versions[static_cast<std::size_t>(bucket)],
              .wants_values = !reads_itself,
+             .samples = 1 + below(4),
+             .arrived = now_,
              .after = client.step,
              .gradient = std::vector<float>(static_cast<std::size_t>(workers_)),
              .values = std::vector<float>(static_cast<std::size_t>(reads_itself ? 0 : workers_))};
@@ -128,6 +138,8 @@ void ShardSchedule::push(int worker) {
                      .bucket = bucket,
                      .version = request.version,
                      .learning_rate = 1.0F,
+                     .arrived = now_,
+                     .samples = request.samples,
                      .gradient = as_f32(request.gradient),
                      .values = request.values,
                      .token = token})) {
@@ -227,6 +239,10 @@ using Kind = ShardEvent::Kind;
 
 void ShardSchedule::on_event(int bucket, const std::vector<ShardEvent>& events) {
   if (events.empty()) return;
+  samples_of_update_ = 0;
+  for (const ShardEvent& event : events) {
+    if (event.kind == Kind::kApplied) samples_of_update_ += requests_[event.token].samples;
+  }
   for (const ShardEvent& event : events) on_event(event);
   const bool is_update = std::ranges::any_of(
       events, [](const ShardEvent& event) { return event.kind == Kind::kApplied; });
@@ -257,7 +273,7 @@ void ShardSchedule::on_event(const ShardEvent& event) {
   }
   switch (event.kind) {
     case Kind::kApplied:
-      expect(model.apply(request, event));
+      expect(model.apply(request, event, samples_of_update_));
       request.is_closed = !request.wants_values;
       break;
     case Kind::kDropped:
@@ -291,14 +307,14 @@ void ShardSchedule::check_idle(int bucket) {
   if (!std::ranges::equal(shard_->view(bucket).values, model.values())) {
     expect("the values are not the sum of what was applied");
   }
+  const bool may_wait = options_.consistency == Consistency::kSync ||
+                        (options_.consistency == Consistency::kQuorum && waits_for_others(bucket));
   for (const ModelRequest& request : requests_) {
     if (request.is_closed || request.bucket != bucket) continue;
     const Client& client = clients_[static_cast<std::size_t>(request.worker)];
     if (request.is_push && !request.is_consumed) {
       if (request.is_duplicate) expect("a duplicate waits");
-      if (options_.consistency != Consistency::kSync && phase_ == Phase::kNone) {
-        expect("a push waits without a reason");
-      }
+      if (!may_wait && phase_ == Phase::kNone) expect("a push waits without a reason");
     } else if (!client.is_active || client.incarnation != request.incarnation) {
       expect("a worker that has left is still to be answered");
     } else if (model.may_read(request)) {
@@ -307,6 +323,36 @@ void ShardSchedule::check_idle(int bucket) {
       ++tally_.answers_that_waited;
     }
   }
+}
+
+// Returns whether the pushes that wait under kQuorum are too few, or may still be in their grace.
+bool ShardSchedule::waits_for_others(int bucket) {
+  ModelBucket& model = models_[static_cast<std::size_t>(bucket)];
+  std::vector<ShardTime> arrived(static_cast<std::size_t>(workers_), ShardTime::max());
+  for (const ModelRequest& request : requests_) {
+    if (!request.is_push || request.is_duplicate || request.is_consumed || request.is_closed ||
+        request.bucket != bucket) {
+      continue;
+    }
+    const Client& client = clients_[static_cast<std::size_t>(request.worker)];
+    if (!client.is_active || client.incarnation != request.incarnation) continue;
+    ShardTime& first = arrived[static_cast<std::size_t>(request.worker)];
+    first = std::min(first, request.arrived);
+  }
+  std::size_t awaited = 0;
+  for (int worker = 0; worker < workers_; ++worker) {
+    awaited += model.worker(worker).is_awaited() ? 1 : 0;
+  }
+  if (bucket > 0) return true;  // it follows the first bucket
+  std::ranges::sort(arrived);
+  std::erase(arrived, ShardTime::max());
+  if (arrived.size() >= awaited) return false;
+  if (options_.quorum == 0 || std::cmp_less(arrived.size(), options_.quorum)) return true;
+  // The shard knows the time of its last push or advance_to(), which may be earlier.
+  const auto deadline = shard_->next_deadline();
+  const auto quorum = static_cast<std::size_t>(options_.quorum);
+  return deadline &&
+         arrived[quorum - 1] + ShardTime(std::llround(1e9 * options_.grace)) >= *deadline;
 }
 
 bool ShardSchedule::can_continue(int worker) {
@@ -334,6 +380,8 @@ void ShardSchedule::finish() {
     for (int worker = 0; worker < workers_; ++worker) {
       if (can_continue(worker)) push(worker);
     }
+    now_ += std::chrono::seconds(1);
+    shard_->advance_to(now_);
     drain();
   }
   expect(phase_ == Phase::kNone ? "a request is never answered" : "a snapshot is never made");

@@ -78,11 +78,14 @@ class ShardSchedule {
   void on_event(const ShardEvent& event);
   void check_idle(int bucket);
 
+  bool waits_for_others(int bucket);
   bool can_continue(int worker);
   void finish();
 
   const RandomStream random_;
   std::uint64_t drawn_ = 0;
+  ShardTime now_{0};
+  std::int64_t samples_of_update_ = 0;  // of the update whose events are being judged
   ConsistencyOptions options_;
   int workers_;
   int buckets_;

@@ -10,6 +10,9 @@ void ShardSchedule::join(int worker, bool as_new) {
   // The shard does all work that is due before a worker joins, so that the model knows which pushes
   // have begun.
   drain();
+  // A server does not admit an incarnation again that has left. Under kQuorum, its pushes to other
+  // buckets than the first would never be merged.
+  if (options_.consistency == Consistency::kQuorum) as_new = true;
   if (client.incarnation == 0 || as_new) {
     const auto sequence = static_cast<std::uint64_t>(10 * below(3));
     client = {
