@@ -214,6 +214,7 @@ void Client::push(int bucket) {
   push.learning_rate = info.learning_rate;
   push.codec = static_cast<wire::Codec>(encoded.codec);
   push.wants_values = true;
+  push.samples = info.samples;
   OutgoingRequest outgoing{.shard = place.owner(),
                            .request = {.kind = ShardRequest::Kind::kPush, .bucket = bucket}};
   ShardRequest& request = outgoing.request;
@@ -225,7 +226,6 @@ void Client::push(int bucket) {
     push.lanes = info.lanes;
     push.loss = info.loss;
     push.metric = info.metric;
-    push.samples = info.samples;
     push.num_bad = info.num_bad;
     push.bad_of_batches = info.bad_of_batches;
     push.stops = to_wire(info.stops);

@@ -130,6 +130,9 @@ std::string consistency_text(const wire::DeclarationT& declaration) {
     text += fmt::format(" with {} backup worker(s)", declaration.backup_workers);
   } else if (consistency == Consistency::kSsp) {
     text += fmt::format(" with staleness up to {}", declaration.max_staleness);
+  } else if (consistency == Consistency::kQuorum) {
+    text += fmt::format(" of {} worker(s) and {} s of grace", declaration.quorum,
+                        text_of(declaration.grace));
   }
   return text;
 }

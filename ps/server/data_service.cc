@@ -16,6 +16,7 @@ namespace syncopate::ps {
 namespace {
 
 constexpr std::chrono::milliseconds kSendInterval(100);
+constexpr std::chrono::milliseconds kLongestPoll = std::chrono::hours(1);
 
 }  // namespace
 
@@ -114,15 +115,27 @@ std::int64_t DataService::credit_of(const WorkerSession& session) const {
   return std::max(share, 2 * largest * bytes_per_value(values_format(served_->declaration)));
 }
 
+int DataService::poll_timeout() const {
+  using Milliseconds = std::chrono::milliseconds;
+  // Messages queued for a slow worker are sent when its socket becomes writable, which not every
+  // descriptor reports.
+  std::optional<Milliseconds> longest;
+  if (socket_->queued_bytes() > 0) longest = kSendInterval;
+  if (const auto wait = requests_->time_to_deadline()) {
+    // The time is rounded up: a call that comes too early would be repeated at once.
+    const auto rounded = std::chrono::ceil<Milliseconds>(*wait);
+    longest = std::clamp(rounded, Milliseconds(0), longest.value_or(kLongestPoll));
+  }
+  return longest ? static_cast<int>(longest->count()) : -1;
+}
+
 void DataService::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::vector<pollfd> polled{{queue_.descriptor(), POLLIN, 0}};
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    // Messages queued for a slow worker are sent when its socket becomes writable, which not every
-    // descriptor reports: so poll() has a timeout.
-    poll(polled.data(), polled.size(),
-         socket_->queued_bytes() > 0 ? static_cast<int>(kSendInterval.count()) : -1);
+    poll(polled.data(), polled.size(), poll_timeout());
     run_posted(polled.front().revents != 0);
+    requests_->update_due();
     while (auto message = socket_->receive()) {
       on_message(*message);
       run_posted(false);

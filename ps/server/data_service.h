@@ -97,6 +97,7 @@ class DataService {
  private:
   void open_socket();
   void run(const std::stop_token& stop);
+  int poll_timeout() const;  // milliseconds; -1: no limit
   // Runs the work in queue_. `is_readable` says whether poll() has found the queue readable.
   void run_posted(bool is_readable);
   void on_message(wire::Received& message);

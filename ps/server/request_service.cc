@@ -18,6 +18,7 @@ constexpr std::int64_t kInlineElements = 16384;
 // A push with a sequence further ahead of the worker's last one is refused: taken, it would void
 // all its pushes before. Workers skip a number only for a step that a roll-back has voided.
 constexpr std::uint64_t kMostAhead = 1000;
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 40;  // of a push
 constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
 
 bool is_aligned(std::span<const std::byte> bytes) {
@@ -104,6 +105,9 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
     return drop(fmt::format("its sequence {} is far ahead of {}, that of the last push",
                             header.sequence, session.last_push));
   }
+  if (header.samples < 0 || header.samples > kMostSamples) {
+    return drop(fmt::format("it has {} samples, expected 0 to {}", header.samples, kMostSamples));
+  }
   const Bucket range = bucket_range(bucket);
   const auto count = static_cast<std::size_t>(range.end - range.begin);
   const bool in_segment = header.in_segment;
@@ -134,6 +138,8 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
       .bucket = bucket,
       .version = header.shard_incarnation == current_.incarnation ? header.version : 0,
       .learning_rate = header.learning_rate,
+      .arrived = open.received.time_since_epoch(),
+      .samples = header.samples,
       .token = token};
   request.gradient.codec = static_cast<Codec>(header.codec);
   request.gradient.num_elements = static_cast<std::int64_t>(count);
@@ -160,6 +166,7 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
     return;
   }
   session.last_push = std::max(session.last_push, header.sequence);
+  if (shard().merges_pushes()) return schedule_all();
   schedule(bucket, threads_for(session));
 }
 
@@ -273,11 +280,27 @@ void RequestService::schedule_all() {
   for (int b = 0; b < buckets; ++b) schedule(b, options_.threads);
 }
 
+std::optional<std::chrono::nanoseconds> RequestService::time_to_deadline() const {
+  if (current_.variables == nullptr) return std::nullopt;
+  const auto deadline = shard().next_deadline();
+  if (!deadline) return std::nullopt;
+  return *deadline - Clock::now().time_since_epoch();
+}
+
+void RequestService::update_due() {
+  const auto wait = time_to_deadline();
+  if (!wait || wait->count() > 0) return;
+  shard().advance_to(Clock::now().time_since_epoch());
+  schedule_all();
+}
+
 void RequestService::take_events() {
   if (current_.variables == nullptr) return;
   std::vector<ShardEvent> events;
   shard().take_events(events);
-  if (!events.empty()) on_events(events);
+  if (events.empty()) return;
+  on_events(events);
+  if (shard().merges_pushes()) schedule_all();
 }
 
 void RequestService::on_events(const std::vector<ShardEvent>& events) {
@@ -366,9 +389,13 @@ void RequestService::add_totals(const ShardEvent& event, const ServedRequest& op
 }
 
 std::chrono::microseconds RequestService::peers_wait(const ServedRequest& open,
-                                                     const StepTotals* totals) {
-  const Clock::duration waited =
-      totals != nullptr ? totals->last_received - open.received : Clock::now() - open.processed;
+                                                     const StepTotals* totals) const {
+  Clock::duration waited = Clock::now() - open.processed;
+  if (totals != nullptr) {
+    waited = totals->last_received - open.received;
+  } else if (consistency_of(current_.variables->declaration) == Consistency::kQuorum) {
+    waited = open.processed - open.received;
+  }
   return std::clamp(std::chrono::duration_cast<std::chrono::microseconds>(waited),
                     std::chrono::microseconds(0), kLongestPeersWait);
 }

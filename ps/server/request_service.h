@@ -55,6 +55,11 @@ class RequestService {
   // Starts the work (updates, copies of values) that is due on all buckets. Called when code
   // outside this class has changed the shard.
   void schedule_all();
+  // Returns the time until update_due() has work although no message comes; nullopt if there is no
+  // such time.
+  std::optional<std::chrono::nanoseconds> time_to_deadline() const;
+  // Starts the updates whose time has come (Consistency::kQuorum).
+  void update_due();
   // Passes a complete snapshot to the control thread; does nothing for null.
   void finish(std::shared_ptr<ServedSnapshot> snapshot);
   // Frees the memory of previously served shards once no update thread uses them.
@@ -98,7 +103,7 @@ class RequestService {
   // Returns how long other workers delayed the answer to a push that ends a step, because their
   // pushes of this step came later or because the consistency rule waited for them. Time for
   // transfers is not included.
-  static std::chrono::microseconds peers_wait(const ServedRequest& open, const StepTotals* totals);
+  std::chrono::microseconds peers_wait(const ServedRequest& open, const StepTotals* totals) const;
 
   const RequestServiceOptions options_;
   wire::Socket& socket_;

@@ -52,7 +52,7 @@ std::unique_ptr<Optimizer> optimizer_of_shard(const wire::DeclarationT& declarat
 }  // namespace
 
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
-  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
+  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kQuorum) ||
       declaration.staleness_rule > static_cast<std::uint8_t>(StalenessRule::kOrderedMomentum)) {
     throw UsageError(
         "declaration: unknown consistency or staleness rule; start all tasks with the same program "
@@ -62,6 +62,8 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
   return {.consistency = consistency_of(declaration),
           .max_staleness = declaration.max_staleness,
           .backup_workers = declaration.backup_workers,
+          .quorum = declaration.quorum,
+          .grace = declaration.grace,
           .staleness_rule = rule,
           .rule_number = declaration.staleness_number,
           .compensation = compensation_of(rule)};

@@ -74,6 +74,12 @@ TEST(Hello, IsRefusedForAnotherLayoutOptimizerOrConsistency) {
                          d.max_staleness = 3;
                        }),
                        "ssp with staleness up to 3, the job has async"));
+  EXPECT_TRUE(contains(line_of([](auto& d) {
+                         d.consistency = static_cast<std::uint8_t>(Consistency::kQuorum);
+                         d.quorum = 2;
+                         d.grace = 0.5;
+                       }),
+                       "quorum of 2 worker(s) and 0.5 s of grace, the job has async"));
   EXPECT_TRUE(contains(line_of([](auto& d) { d.dataset_size = 13; }), "dataset size 13"));
 }
 

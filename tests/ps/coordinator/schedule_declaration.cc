@@ -27,6 +27,11 @@ wire::DeclarationT ScheduledJob::random_declaration() {
   if (consistency != Consistency::kSync && declaration.staleness_rule == 0 &&
       rule_chance_.one_in(2)) {
     declaration.outer = std::make_unique<wire::OuterStepT>();
+    if (size_.servers <= 1 && rule_chance_.one_in(2)) {
+      declaration.consistency = static_cast<std::uint8_t>(Consistency::kQuorum);
+      declaration.max_staleness = 0;
+      declaration.quorum = rule_chance_.below(declaration.workers + 1);
+    }
   }
   declaration.dataset_size = 7 + chance_.below(4);
   declaration.batch_size = 2;

@@ -24,9 +24,11 @@ ScheduledJob::ScheduledJob(std::uint64_t seed, const Size& size)
   const ConsistencyOptions consistency{.consistency = consistency_of(declaration_),
                                        .max_staleness = declaration_.max_staleness,
                                        .backup_workers = declaration_.backup_workers,
+                                       .quorum = declaration_.quorum,
                                        .staleness_rule = StalenessRule{declaration_.staleness_rule},
                                        .rule_number = declaration_.staleness_number};
-  const int servers = size.servers > 0 ? size.servers : 1 + chance_.below(3);
+  int servers = size.servers > 0 ? size.servers : 1 + chance_.below(3);
+  if (consistency.consistency == Consistency::kQuorum) servers = 1;  // it decides each merge
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);
     to_send_hello_.insert(s);

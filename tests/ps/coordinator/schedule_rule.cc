@@ -89,7 +89,8 @@ bool ScheduledRule::is_late(const TrainingPush& push, std::uint64_t version) con
 std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& waiting,
                                                std::uint64_t version) const {
   std::vector<std::size_t> chosen;
-  if (options_.consistency != Consistency::kSync) {
+  const bool merges = options_.consistency == Consistency::kQuorum;
+  if (options_.consistency != Consistency::kSync && !merges) {
     for (std::size_t i = 0; i < waiting.size() && chosen.empty(); ++i) {
       if (snapshot_lets_begin(waiting[i].id)) chosen.push_back(i);
     }
@@ -104,10 +105,12 @@ std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& 
     // waits for this update.
     if (!is_limited_ || member.begun < member.limit) ++able;
   }
-  const int awaited = std::min(std::max(active - options_.backup_workers, 1), able);
+  const int most = merges && options_.quorum > 0 ? options_.quorum : active;
+  const int awaited = std::min(std::max(most - options_.backup_workers, 1), able);
   int here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
-    if (waiting[i].version != version || !snapshot_lets_begin(waiting[i].id)) continue;
+    if (!merges && waiting[i].version != version) continue;
+    if (!snapshot_lets_begin(waiting[i].id)) continue;
     if (takes_part(waiting[i].id.worker, waiting[i].id.incarnation)) {
       if (options_.backup_workers > 0 && here == awaited) continue;
       ++here;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "ps/net/descriptor_passing.h"
 #include "ps/net/segment.h"
@@ -189,6 +190,37 @@ TEST(DataService, RefusesAPushFarAheadOfTheWorkersLastOne) {
                        "of 1, that of the last push"));
   EXPECT_EQ(service.data.unfit_messages(), 1);
   EXPECT_EQ(service.served->shard->view(0).values[0], -2.0F);
+}
+
+// The second worker never pushes. No message comes when the grace is over.
+TEST(DataService, MergesTheQuorumWhenTheGraceIsOver) {
+  DataServiceCase service({.workers = 3, .consistency = 3, .quorum = 2, .grace = 0.05});
+  WorkerConnection first = service.welcomed(hello_of(0, 1));
+  WorkerConnection second = service.welcomed(hello_of(1, 1));
+  service.welcomed(hello_of(2, 1));
+  wire::PushT push = push_of(1, 1);
+  push.samples = 3;
+  first.send(push, kGradient);
+  push.samples = 1;
+  second.send(push, std::vector<float>(8, 5.0F));
+  EXPECT_EQ(first.receive<wire::ValuesT>(1).version, 2U);
+  EXPECT_EQ(second.receive<wire::ValuesT>(1).version, 2U);
+  EXPECT_EQ(service.served->shard->view(0).values[0], -2.0F);
+}
+
+TEST(DataService, RefusesAPushWithAnImpossibleNumberOfSamples) {
+  DataServiceCase service({});
+  WorkerConnection worker = service.welcomed(hello_of(0, 1));
+  ::testing::internal::CaptureStderr();
+  for (const std::int64_t samples : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+    wire::PushT push = push_of(1, 1);
+    push.samples = samples;
+    worker.send(push, kGradient);
+  }
+  worker.send(push_of(1, 1), kGradient);
+  EXPECT_EQ(worker.receive<wire::ValuesT>(1).sequence, 1U);
+  EXPECT_TRUE(contains(::testing::internal::GetCapturedStderr(), "it has -1 samples"));
+  EXPECT_EQ(service.data.unfit_messages(), 2);
 }
 
 TEST(DataService, DropsAPullOfMoreBucketsThanExist) {

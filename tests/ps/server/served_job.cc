@@ -67,6 +67,8 @@ wire::DeclarationT declaration_of(const JobShape& shape) {
   declaration.consistency = static_cast<std::uint8_t>(shape.consistency);
   declaration.max_staleness = shape.max_staleness;
   declaration.backup_workers = shape.backup_workers;
+  declaration.quorum = shape.quorum;
+  declaration.grace = shape.grace;
   declaration.bf16_values = shape.bf16_values;
   declaration.workers = shape.workers;
   declaration.dataset_size = shape.dataset_size;

@@ -23,6 +23,8 @@ struct JobShape {
   int consistency = 2;  // the number of a Consistency
   int max_staleness = 0;
   int backup_workers = 0;
+  int quorum = 0;
+  double grace = 0.0;
   std::string optimizer = "sgd";
   bool bf16_values = false;
   std::vector<std::int64_t> bucket_sizes = {8};  // assigned to the servers in turn
