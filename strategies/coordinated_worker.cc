@@ -204,6 +204,8 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.consistency = static_cast<std::uint8_t>(consistency.consistency);
   declaration.max_staleness = consistency.max_staleness;
   declaration.backup_workers = consistency.backup_workers;
+  declaration.quorum = consistency.quorum;
+  declaration.grace = consistency.grace;
   declaration.staleness_rule = static_cast<std::uint8_t>(consistency.staleness_rule);
   declaration.staleness_number = consistency.rule_number;
   if (pushes_displacements(options.local)) {

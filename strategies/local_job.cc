@@ -1,5 +1,6 @@
 #include "strategies/local_job.h"
 
+#include <chrono>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -8,7 +9,11 @@
 namespace syncopate {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr ps::TaskId kLocalServer{ps::TaskId::Role::kServer, 0};
+
+ps::ShardTime shard_time() { return Clock::now().time_since_epoch(); }
 
 ps::TaskId worker_task(int worker) { return {ps::TaskId::Role::kWorker, worker}; }
 
@@ -260,10 +265,15 @@ void LocalJob::push(int index, BucketId bucket, std::span<const float> gradient,
     request.id = {index, mine.incarnation, mine.sequence};
     request.version = own.version;
     request.learning_rate = mine.learning_rate;
+    request.samples = open_steps_.at({index, mine.sequence}).push.samples;
     own.are_awaited = true;
   }
+  request.arrived = shard_time();
   check(shard().push(request), "a replica is a member of the shard until the job is over");
-  work_on(bucket);
+  if (!shard().merges_pushes()) return work_on(bucket);
+  work_everywhere();
+  // One of the waiting threads then wakes at the deadline: this one may do something else first.
+  if (shard().next_deadline()) call_helpers();
 }
 
 void LocalJob::wait_values(int index, BucketId bucket) {
@@ -275,9 +285,16 @@ void LocalJob::wait_values(int index, BucketId bucket) {
     const std::uint64_t calls = help_requests_;
     ++waiting_;
     lock.unlock();
+    if (shard().next_deadline()) shard().advance_to(shard_time());
     work_everywhere();
+    const auto deadline = shard().next_deadline();
     lock.lock();
-    changed_.wait(lock, [&] { return failure_ || !own.are_awaited || help_requests_ != calls; });
+    const auto is_over = [&] { return failure_ || !own.are_awaited || help_requests_ != calls; };
+    if (deadline) {
+      changed_.wait_until(lock, Clock::time_point(*deadline), is_over);
+    } else {
+      changed_.wait(lock, is_over);
+    }
     --waiting_;
   }
 }

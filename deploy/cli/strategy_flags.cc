@@ -187,6 +187,11 @@ void check_consistency(const FlagSet& flags, TrainOptions& options) {
         "--staleness-rule {}: under --consistency sync no gradient is stale; choose async or ssp",
         name(consistency.staleness_rule)));
   }
+  if (consistency.consistency == ps::Consistency::kQuorum && !has_rounds(options)) {
+    throw UsageError(
+        "--consistency quorum is for workers that train in rounds; give --push displacement "
+        "--sync-every N, or choose sync with --backup-workers");
+  }
   consistency.compensation = ps::compensation_of(consistency.staleness_rule);
   if (consistency.staleness_rule != ps::StalenessRule::kNone) {
     ps::check_consistency(consistency);
@@ -197,6 +202,15 @@ void check_consistency(const FlagSet& flags, TrainOptions& options) {
     throw UsageError(
         fmt::format("--backup-workers {}: of {} workers at least one must be waited for",
                     consistency.backup_workers, workers));
+  }
+  if (consistency.consistency == ps::Consistency::kQuorum && options.cluster.num_servers > 1) {
+    throw UsageError(
+        "--consistency quorum: one server decides which displacements make an update, but the job "
+        "has several; give --servers 1");
+  }
+  if (consistency.quorum > count_workers(options)) {
+    throw UsageError(fmt::format("--quorum {}: the job has {} workers; give at most as many",
+                                 consistency.quorum, count_workers(options)));
   }
   if (!is_synchronous(consistency)) check_asynchronous(flags, options);
   if (has_rounds(options)) check_local_updates(options.strategy);

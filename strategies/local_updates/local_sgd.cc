@@ -180,9 +180,10 @@ OuterRuleOptions outer_options(const LocalUpdateOptions& options) {
 OuterRuleOptions shard_outer_options(const StrategyOptions& options) {
   OuterRuleOptions outer = outer_options(options.local);
   // The displacements of K workers add up to K times their mean.
-  const int workers = options.parameter_server.cluster.world_size * options.replicas;
   const bool divides = outer_rule_row(options.local.outer).has_number;  // by its own number
-  if (!options.local.outer_learning_rate && !divides) outer.learning_rate /= workers;
+  const bool makes_mean = options.consistency.consistency == ps::Consistency::kQuorum;
+  const int workers = options.parameter_server.cluster.world_size * options.replicas;
+  if (!options.local.outer_learning_rate && !divides && !makes_mean) outer.learning_rate /= workers;
   return outer;
 }
 
@@ -252,7 +253,14 @@ void check_local_updates(const StrategyOptions& options) {
         ps::staleness_rule_text(options.consistency)));
   }
   if (pushes && options.consistency.consistency == ps::Consistency::kSync) {
-    throw UsageError("--push displacement requires --consistency async or ssp");
+    throw UsageError("--push displacement requires --consistency async, ssp or quorum");
+  }
+  const bool makes_mean = options.consistency.consistency == ps::Consistency::kQuorum;
+  if (makes_mean && outer_rule_row(local.outer).has_number) {
+    throw UsageError(fmt::format(
+        "--outer {} is for displacements that arrive one by one; under --consistency quorum choose "
+        "--outer diloco",
+        local.outer));
   }
   if (options.optimizer.average_decay > 0.0) {
     throw UsageError(

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -66,6 +68,7 @@ class DisplacementPushes : public testing::Test {
           end_round();
           continue;
         }
+        before_step_(replica.index);
         ++steps;
         job.begin_step(*lease);
         if (step(replica, *lease).round_steps > 0) end_round();
@@ -92,6 +95,7 @@ class DisplacementPushes : public testing::Test {
 
   Graph graph_ = test::small_network();
   StrategyOptions options_;
+  std::function<void(int replica)> before_step_ = [](int) {};
   float rate_ = kInnerRate;
   JobStatus status_;  // of the last assignment
 };
@@ -157,7 +161,8 @@ TEST_F(DisplacementPushes, HaveTheStepsOfTheirRoundAndThoseLeftAtTheEnd) {
 TEST_F(DisplacementPushes, EndTheDataIfAllReplicasAreWithinARound) {
   options_.local.sync_every = 1000;
   options_.replicas = 3;
-  for (const auto consistency : {ps::Consistency::kAsync, ps::Consistency::kSsp}) {
+  for (const auto consistency :
+       {ps::Consistency::kAsync, ps::Consistency::kSsp, ps::Consistency::kQuorum}) {
     options_.consistency.consistency = consistency;
     const auto strategy = make_strategy(options_, graph_);
     const std::vector<std::int64_t> rounds = train(*strategy);
@@ -168,9 +173,28 @@ TEST_F(DisplacementPushes, EndTheDataIfAllReplicasAreWithinARound) {
   }
 }
 
+// Replica 2 trains its first step when the others have received the values of two merges.
+TEST_F(DisplacementPushes, DoNotWaitForASlowWorkerBeyondTheGrace) {
+  options_.local.sync_every = 1;
+  options_.replicas = 3;
+  options_.consistency = {.consistency = ps::Consistency::kQuorum, .quorum = 2, .grace = 0.001};
+  std::latch merged(2);
+  std::vector<int> steps(3);
+  before_step_ = [&](int replica) {
+    if (replica == 2) return merged.wait();
+    if (++steps[static_cast<std::size_t>(replica)] == 3) merged.count_down();
+  };
+  const auto strategy = make_strategy(options_, graph_);
+  EXPECT_EQ(train(*strategy).size(), 10U);
+  EXPECT_EQ(status_.samples, 10 * kBatch);
+}
+
 TEST_F(DisplacementPushes, DivideTheDefaultRateByTheNumberOfWorkers) {
   options_.replicas = 4;
   EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.25);
+  options_.consistency.consistency = ps::Consistency::kQuorum;
+  EXPECT_EQ(shard_outer_options(options_).learning_rate, 1.0) << "the displacement is a mean";
+  options_.consistency.consistency = ps::Consistency::kAsync;
   options_.local.outer = "delayed-nesterov:4";
   EXPECT_EQ(shard_outer_options(options_).learning_rate, 0.7) << "it divides by its own number";
   options_.local = {.push = PushKind::kDisplacement, .outer_learning_rate = 0.6};
@@ -208,6 +232,11 @@ TEST_F(DisplacementPushes, AreRefusedWithOptionsForGradients) {
                          o.consistency.staleness_rule = ps::StalenessRule::kInverse;
                        }),
                        "--staleness-rule inverse"));
+  EXPECT_TRUE(contains(refusal_with([](StrategyOptions& o) {
+                         o.consistency.consistency = ps::Consistency::kQuorum;
+                         o.local.outer = "delayed-nesterov:4";
+                       }),
+                       "under --consistency quorum choose --outer diloco"));
 }
 
 }  // namespace

@@ -96,6 +96,14 @@ std::string describe_pipeline(const TrainOptions& options, const Graph& graph,
   return line;
 }
 
+// Returns how displacements make an update together; "" if each makes one alone.
+std::string describe_merge(const ps::ConsistencyOptions& consistency) {
+  if (consistency.consistency != ps::Consistency::kQuorum) return "";
+  if (consistency.quorum == 0) return ", and those of all workers make one update";
+  return fmt::format(", and those of {} workers or more make one update after {:g} s of grace",
+                     consistency.quorum, consistency.grace);
+}
+
 }  // namespace
 
 std::string describe_outer_step(const LocalUpdateOptions& options) {
@@ -141,7 +149,7 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
         local->sync_every, local->sync_every == 1 ? "" : "s",
         local->sync_groups > 1 ? fmt::format(", the mean of a task's replicas after every {}",
                                              local->sync_every / local->sync_groups)
-                               : "",
+                               : describe_merge(options.strategy.consistency),
         describe_outer_step(*local), syncopate::name(local->inner_state)));
   }
   if (has_stages(options)) display.note(describe_pipeline(options, graph, global_batch));

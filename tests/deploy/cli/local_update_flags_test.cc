@@ -111,6 +111,8 @@ const std::map<std::string, std::string>& uses() {
       {"--push", "--push displacement"},
       {"--max-staleness", "--max-staleness 2"},
       {"--backup-workers", "--backup-workers 1"},
+      {"--quorum", "--quorum 2"},
+      {"--grace", "--grace 0.5"},
       {"--staleness-rule", "--staleness-rule dc"},
       {"--compress", "--compress bf16"},
       {"--partition", "--partition fixed:2"},
@@ -219,6 +221,36 @@ TEST(DisplacementFlags, AreHonouredOrRefusedInOneLine) {
   EXPECT_TRUE(contains(shared_refusal(as_words("--outer delayed-nesterov"), push), ":N"));
   EXPECT_TRUE(contains(local_refusal(as_words("--outer delayed-nesterov:4")),
                        "requires --push displacement"));
+}
+
+TEST(QuorumFlags, AreRefusedInOneLineIfTheyContradict) {
+  const auto refusal = [](const std::string& words, const Environment::Variables& variables = {}) {
+    return message_if_thrown<UsageError>([&] {
+      (void)parse_train(as_words("--share-devices --strategy", words_of(words)),
+                        Environment(variables));
+    });
+  };
+  const std::string replicas = "central-storage --replicas 3 --consistency ";
+  const std::string rounds = "quorum --push displacement --sync-every 8 ";
+  EXPECT_EQ(refusal(replicas + rounds + "--quorum 3 --grace 0.5 --outer diloco"), "");
+  for (const auto& [words, line] : std::map<std::string, std::string>{
+           {"quorum", "give --push displacement --sync-every N"},
+           {"async --quorum 2", "--quorum requires --consistency quorum"},
+           {"sync --grace 2", "--grace requires --consistency quorum"},
+           {rounds + "--quorum 4", "--quorum 4: the job has 3 workers"},
+           {rounds + "--quorum 0", "expected a whole number, at least 1"},
+           {rounds + "--grace -1", "expected seconds from 0 to 86400"},
+           {rounds + "--outer delayed-nesterov:4", "choose --outer diloco"}}) {
+    EXPECT_TRUE(contains(refusal(replicas + words), line)) << refusal(replicas + words);
+  }
+  const std::string servers = refusal("parameter-server --consistency " + rounds,
+                                      {{"SYNCOPATE_ROLE", "worker"},
+                                       {"SYNCOPATE_INDEX", "0"},
+                                       {"SYNCOPATE_WORKERS", "2"},
+                                       {"SYNCOPATE_SERVERS", "2"},
+                                       {"SYNCOPATE_NONCE", "a"},
+                                       {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+  EXPECT_TRUE(contains(servers, "give --servers 1")) << servers;
 }
 
 TEST(LocalSgdFlags, DecideUpdatesAndMustBeEqualOnAllTasks) {

@@ -25,8 +25,9 @@ class JobsThatPushDisplacements : public testing::TestWithParam<const char*> {};
 // No round of 3 workers ends with the data. Every sample is in one push.
 TEST_P(JobsThatPushDisplacements, LearnAndTrainEverySampleOnce) {
   TrainingRuns runs;
+  const int servers = std::string(GetParam()) == "quorum" ? 1 : 2;
   const auto summary = runs.summary_of(
-      parameter_servers({.workers = 3, .servers = 2}),
+      parameter_servers({.workers = 3, .servers = servers}),
       kModel + kRounds +
           as_words("--epochs 4 --learning-rate 0.05 --optimizer sgd --outer-learning-rate 0.7") +
           as_words("--consistency", std::string(GetParam())));
@@ -38,7 +39,8 @@ TEST_P(JobsThatPushDisplacements, LearnAndTrainEverySampleOnce) {
   EXPECT_EQ(settings.at("outer_learning_rate"), 0.7);
 }
 
-INSTANTIATE_TEST_SUITE_P(Under, JobsThatPushDisplacements, testing::Values("async", "ssp"));
+INSTANTIATE_TEST_SUITE_P(Under, JobsThatPushDisplacements,
+                         testing::Values("async", "ssp", "quorum"));
 
 TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes) {
   const TemporaryFolder scratch;

@@ -12,12 +12,13 @@ namespace syncopate::test {
 namespace {
 
 constexpr int kKilledJobWorkers = 3;
-constexpr int kKilledJobServers = 2;
 
 constexpr int kStepsOfRound = 4;
 
 bool has_backup(const KilledJob& job) { return std::string(job.rule) == "backup"; }
 bool has_rounds(const KilledJob& job) { return std::string(job.rule).ends_with("_rounds"); }
+
+bool merges(const KilledJob& job) { return std::string(job.rule).starts_with("quorum"); }
 
 // Returns the value of --consistency.
 std::string consistency_of(const KilledJob& job) {
@@ -38,7 +39,8 @@ std::string staleness_rule_of(const KilledJob& job) {
 
 std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const {
   std::vector<std::string> words = as_words(
-      "launch --workers 3 --servers 2 --restart 1000 -- train --strategy parameter-server --model "
+      "launch --workers 3 --servers", merges(*this) ? "1" : "2",
+      "--restart 1000 -- train --strategy parameter-server --model "
       "mlp --data synthetic:1x28x28:10:2400 --threads 1 --no-progress --eval-every 0 --log-every 1 "
       "--service-time constant:5 --steps",
       std::to_string(steps), "--metrics", folder / "m.jsonl", "--record", folder / "order",
@@ -47,6 +49,7 @@ std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const
   if (has_rounds(*this)) {
     words = words + as_words("--push displacement --sync-every", std::to_string(kStepsOfRound));
   }
+  if (merges(*this)) words = words + as_words("--quorum 2 --grace 0.02");
   if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
   return syncopate_command(words);
 }
@@ -59,9 +62,10 @@ void expect_ended_exactly(const KilledJob& job, const TemporaryFolder& folder,
   EXPECT_EQ(summary.at("samples"), job.steps * summary.at("global_batch").get<int>());
   const int repeated = summary.at("repeated_batches");
   EXPECT_LE(repeated, job.is_synchronous() ? 0 : kills.workers);
-  for (int shard = 0; shard < kKilledJobServers; ++shard) {
-    // With a backup worker, an update has fewer pushes while a worker is away.
-    const int pushes = has_backup(job) ? 0 : (job.is_synchronous() ? kKilledJobWorkers : 1);
+  for (int shard = 0; shard < (merges(job) ? 1 : 2); ++shard) {
+    // With a backup worker or a quorum, an update has fewer pushes while a worker is away.
+    const bool varies = has_backup(job) || merges(job);
+    const int pushes = varies ? 0 : (job.is_synchronous() ? kKilledJobWorkers : 1);
     expect_every_push_once(history_of(folder / "order", shard), pushes);
   }
   if (job.is_synchronous()) return;

@@ -12,14 +12,15 @@ namespace syncopate::test {
 
 struct KilledJob {
   // async, ssp or sync; backup: sync with one backup worker; ringmaster or rennala: async with this
-  // staleness rule; async_rounds or ssp_rounds: workers push displacements.
+  // staleness rule; async_rounds, ssp_rounds or quorum_rounds: workers push
+  // displacements.
   const char* rule = "async";
   int steps = 300;
   const char* snapshot_every = "1";  // seconds
 
   bool is_synchronous() const { return std::string(rule) == "sync"; }
-  // Returns the command of a job of 3 workers and 2 servers, which writes its metrics to m.jsonl in
-  // the folder and its record to order.
+  // Returns the command of a job of 3 workers and 2 servers (quorum_rounds: 1 server), which writes
+  // its metrics to m.jsonl in the folder and its record to order.
   std::vector<std::string> command(const TemporaryFolder& folder) const;
 };
 

@@ -67,7 +67,7 @@ std::vector<TrainFlag> local_update_flags() {
        .help =
            "what the workers of servers or of central-storage push (gradient: the gradient of each "
            "batch; displacement: what the worker's own optimizer changed in --sync-every steps, "
-           "with which the servers make an outer step at once). With displacement, "
+           "with which the servers make an outer step). With displacement, "
            "--max-staleness counts pushes; --steps counts the steps of all workers",
        .field = [](TrainOptions& o) -> FlagTarget { return enum_target(o.strategy.local.push); },
        .needs = {{[](const TrainOptions& o) { return strategy_of(o).shares_variables(); },
@@ -75,7 +75,7 @@ std::vector<TrainFlag> local_update_flags() {
                  {[](const TrainOptions& o) {
                     return o.strategy.consistency.consistency != ps::Consistency::kSync;
                   },
-                  "--consistency async or ssp"}},
+                  "--consistency async, ssp or quorum"}},
        .decides_updates = true,
        .in_comparison = {.use = InComparison::kSetByCompare,
                          .advice = kInDisplacementWord,
@@ -105,7 +105,8 @@ std::vector<TrainFlag> local_update_flags() {
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.local.outer_learning_rate; },
        .rules = {.default_text = defaults_of(&OuterRuleOptions::learning_rate) +
                                  "; with --push displacement, the default of average and diloco is "
-                                 "divided by the number of workers",
+                                 "divided by the number of workers, except under --consistency "
+                                 "quorum",
                  .above = 0.0,
                  .example = "0.7"},
        .needs = {kRounds},

@@ -28,6 +28,9 @@ constexpr InComparison of_variants(std::string_view advice) {
 constexpr InComparison kVariants =
     of_variants("give it in --strategies, as in parameter-server:ssp:2");
 
+constexpr InComparison kOfQuorum = of_variants(
+    "give it in --strategies, as in parameter-server:quorum:2:0.5+displacement:diloco:8");
+
 Names collective_names() {
   Names names = {"auto"};
   for (const CollectiveRow& row : collectives()) names.push_back(row.name);
@@ -65,6 +68,10 @@ constexpr TrainFlag::Need kStages = {has_stages, "--strategy pipeline"};
 constexpr TrainFlag::Need kShared = {
     [](const TrainOptions& o) { return strategy_of(o).shares_variables(); },
     "--strategy parameter-server or central-storage"};
+
+constexpr TrainFlag::Need kQuorum = {
+    [](const TrainOptions& o) { return consistency_of(o) == ps::Consistency::kQuorum; },
+    "--consistency quorum"};
 
 FlagRules timeout(std::string default_text) {
   return {.unit = "seconds",
@@ -238,6 +245,7 @@ std::vector<TrainFlag> consistency_flags() {
       {.name = "--consistency",
        .help = "rule by which workers wait for each other (async: workers never wait; ssp: a "
                "worker waits while it is more than --max-staleness steps ahead of the slowest; "
+               "quorum: displacements that arrive together make one update with their mean; "
                "sync: each update waits for all workers)",
        .field = [](TrainOptions& o) -> FlagTarget {
          return enum_target(o.strategy.consistency.consistency);
@@ -256,6 +264,23 @@ std::vector<TrainFlag> consistency_flags() {
                   "--consistency ssp"}},
        .decides_updates = true,
        .in_comparison = kVariants},
+      {.name = "--quorum",
+       .help = "number of workers whose displacements an update waits for; only with "
+               "--consistency quorum",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.quorum; },
+       .rules = {.default_text = "all workers", .least = 1},
+       .is_unset_at_zero = true,
+       .needs = {kShared, kQuorum},
+       .decides_updates = true,
+       .in_comparison = kOfQuorum},
+      {.name = "--grace",
+       .help = "how long an update waits for further displacements when those of --quorum workers "
+               "have arrived; only with --consistency quorum",
+       .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.grace; },
+       .rules = {.unit = "seconds", .least = 0.0, .most = ps::kMostGrace, .example = "0.5"},
+       .needs = {kShared, kQuorum},
+       .decides_updates = true,
+       .in_comparison = kOfQuorum},
       {.name = "--backup-workers",
        .help = "number of gradients, the slowest ones, that each step drops; only with "
                "--consistency sync",
