@@ -65,6 +65,10 @@ class WordParser {
     std::vector<std::string> parts = split(word_.substr(0, brace), '+');
     parse_strategy(split(parts.front(), ':'));
     for (std::size_t i = 1; i < parts.size(); ++i) parse_addition(parts[i]);
+    const bool merges = variant_.consistency.consistency == ps::Consistency::kQuorum;
+    if (merges && !variant_.pushes_displacements) {
+      refuse("quorum merges displacements; add one, such as +displacement:diloco:8");
+    }
     return std::move(variant_);
   }
 
@@ -171,10 +175,30 @@ class WordParser {
     }
     is_sync_ = variant_.is_synchronous = *consistency == ps::Consistency::kSync;
     variant_.consistency.consistency = *consistency;
+    if (*consistency == ps::Consistency::kQuorum) return parse_quorum(words);
     if (words.size() == 2) return;
     if (words.size() > 3 || *consistency != ps::Consistency::kSsp)
       refuse("only ssp takes a number, the maximum staleness");
     variant_.consistency.max_staleness = number(words[2]);
+  }
+
+  // Parses the number of workers and the seconds of grace, which may be left out.
+  void parse_quorum(const std::vector<std::string>& words) {
+    if (command_ != SharedBy::kCompare) refuse("plan does not predict a quorum; leave it out");
+    variant_.servers = std::min(variant_.servers, 1);  // one server decides each merge
+    if (words.size() > 4) refuse("expected quorum:WORKERS:SECONDS, such as quorum:2:0.5");
+    if (words.size() > 2) variant_.consistency.quorum = number(words[2], 1, variant_.workers);
+    if (words.size() < 4) return;
+    double& grace = variant_.consistency.grace;
+    try {
+      store_value({.name = "--grace",
+                   .target = &grace,
+                   .help = "",
+                   .rules = find_train_flag("--grace")->rules,
+                   .words = {words[3]}});
+    } catch (const UsageError& error) {
+      refuse(error.what());
+    }
   }
 
   void parse_addition(const std::string& text) {
@@ -189,7 +213,7 @@ class WordParser {
       return;
     }
     if (words.front() == kDisplacement) {
-      if (variant_.is_synchronous) refuse("displacements require async or ssp");
+      if (variant_.is_synchronous) refuse("displacements require async, ssp or quorum");
       variant_.pushes_displacements = true;
       return parse_rounds(words);
     }

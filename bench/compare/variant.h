@@ -61,7 +61,7 @@ struct Variant {
 };
 
 // Returns the variant that a word of --strategies stands for:
-//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+STALENESS_RULE[:N]]
+//   STRATEGY[:CONSISTENCY[:NUMBER[:GRACE]]][+backup:K][+STALENESS_RULE[:N]]
 //     [+displacement:OUTER:STEPS][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
 // parameter-server:async+ringmaster:4, mirrored{learning-rate=0.1,nesterov};

@@ -116,10 +116,11 @@ void check_headers(const std::vector<RecordedJob::RecordedShard>& shards) {
 }
 
 void check_kind(const ps::wire::DeclarationT& declaration) {
-  if (ps::consistency_of(declaration) == ps::Consistency::kSync) {
-    throw UsageError(
-        "the record is of a job under --consistency sync; only async and ssp can be replayed");
-  }
+  const ps::Consistency consistency = ps::consistency_of(declaration);
+  if (consistency == ps::Consistency::kAsync || consistency == ps::Consistency::kSsp) return;
+  throw UsageError(fmt::format(
+      "the record is of a job under --consistency {}; only async and ssp can be replayed",
+      name(consistency)));
 }
 
 void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {

@@ -83,6 +83,7 @@ VirtualOutcome VirtualAsynchronousJob::run() {
   while (!queue_.empty()) {
     on_event(queue_.take());
     process_due_work();
+    plan_deadline();
   }
   if (!is_over()) throw PeerError(describe_standstill());
   finish_accounts();
@@ -129,6 +130,7 @@ void VirtualAsynchronousJob::on_event(const JobEvent& event) {
     if (is_over()) return;
     return event.kind == Kind::kKill ? kill(w, event.restart_seconds) : join(w);
   }
+  if (event.kind == Kind::kDeadline) return shard_.advance_to(now());
   const VirtualWorker& of = worker(w);
   if (!of.is_alive || of.incarnation != event.incarnation) return;
   if (event.kind == Kind::kCompleted) return push(w, event.bucket);
@@ -137,6 +139,14 @@ void VirtualAsynchronousJob::on_event(const JobEvent& event) {
   if (event.kind == Kind::kServed) return served(w, event.bucket);
   if (event.kind == Kind::kReleased) return send_values(w, event.bucket);
   answered(w, event.bucket);
+}
+
+void VirtualAsynchronousJob::plan_deadline() {
+  const auto deadline = shard_.next_deadline();
+  if (!deadline || deadline == planned_deadline_) return;
+  planned_deadline_ = deadline;
+  // Pushes that arrive at the same time come first: they belong to the update.
+  queue_.add(*deadline, plan_.places, {.kind = JobEvent::Kind::kDeadline});
 }
 
 void VirtualAsynchronousJob::plan_event(VirtualTime at, JobEvent::Kind kind, int w,
@@ -167,16 +177,25 @@ void VirtualAsynchronousJob::kill(int w, std::optional<double> restart_seconds) 
   }
   of.doing = Doing::kNothing;
   of.is_alive = false;
-  of.lease.reset();
-  of.pushed.clear();
   std::erase(waiting_, w);
   shard_.leave(w, of.incarnation);
-  ledger_.give_back(w);
+  if (!of.is_in_shard) {
+    lose_batches(w);
+  } else if (of.lease) {
+    ledger_.give_back(w, *of.lease);
+  }
+  of.lease.reset();
   statistics_.forget(w);
   last_kill_ = fmt::format("worker {} was killed at {:.6g} s", w, seconds_of(now()));
   if (!restart_seconds) return;
   queue_.add(now() + virtual_time(*restart_seconds), w,
              {.kind = JobEvent::Kind::kJoin, .worker = w});
+}
+
+void VirtualAsynchronousJob::lose_batches(int w) {
+  worker(w).pushed.clear();
+  worker(w).is_in_shard = false;
+  ledger_.give_back(w);
 }
 
 void VirtualAsynchronousJob::wait_for_batch(int w) {
@@ -245,7 +264,7 @@ void VirtualAsynchronousJob::take_push(VirtualWorker& of,
                                        double rate) {
   // The push of the only bucket of an async or ssp job without links is applied before the device
   // computes the next gradient.
-  const bool applied_at_once = !is_summed() && network_.is_plain() &&
+  const bool applied_at_once = !merges_pushes() && network_.is_plain() &&
                                server_bytes_per_second_ == 0.0 && buckets_.count() == 1;
   of.gradient->take(device_.gradients(), !applied_at_once);
   of.values_missing = buckets_.count();
@@ -279,14 +298,13 @@ void VirtualAsynchronousJob::process_due_work() {
 void VirtualAsynchronousJob::end_step(const ps::ShardEvent& event) {
   VirtualWorker& of = worker(event.worker);
   of.done = event.sequence;
+  of.is_in_shard = false;
   of.is_resting = false;
   if (event.kind == ps::ShardEvent::Kind::kDropped) {
     for (const auto& trained : of.pushed) ledger_.give_back(event.worker, trained.batch);
     return;
   }
-  std::int64_t samples = 0;
-  for (const auto& trained : of.pushed) samples += trained.scores.num_samples;
-  statistics_.add(event.worker, event.sequence, samples, of.state);
+  if (of.is_alive) statistics_.add(event.worker, event.sequence, of.pushed_samples(), of.state);
   for (const auto& trained : of.pushed) {
     if (!ledger_.mark_trained(event.worker, event.sequence, trained.batch)) continue;
     ledger_.forget({{event.worker, event.sequence}});
@@ -376,6 +394,7 @@ std::string VirtualAsynchronousJob::describe_standstill() const {
 void VirtualAsynchronousJob::join(int w) {
   VirtualWorker& of = worker(w);
   if (of.is_alive) return;
+  if (of.is_in_shard) lose_batches(w);  // a new incarnation cancels the push of the earlier one
   ++of.incarnation;
   of.is_alive = true;
   of.is_resting = false;

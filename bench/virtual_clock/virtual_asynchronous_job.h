@@ -67,6 +67,14 @@ struct VirtualWorker {
   // servers have applied the push.
   std::vector<TrainedBatch> pushed;
   double pushed_rate = 0.0;
+  std::int64_t pushed_samples() const noexcept {
+    std::int64_t samples = 0;
+    for (const TrainedBatch& trained : pushed) samples += trained.scores.num_samples;
+    return samples;
+  }
+  // Whether the push that ends the step waits in the shard. The shard applies or drops it even if
+  // the worker dies before that.
+  bool is_in_shard = false;
   VirtualTime begun{0};    // when the worker began the step
   VirtualTime compute{0};  // how long the worker computes in the step
   // The time at which the worker had computed the gradient or, before its first step, had asked for
@@ -102,13 +110,14 @@ class VirtualAsynchronousJob {
       kServed,     // the server has had the time to apply them
       kReleased,   // the server has applied all gradients of a summed update, and answers
       kAnswered,   // the values of a bucket have arrived at the worker
+      kDeadline,   // a shard's update is due, although no push has arrived
       kKill,
       kJoin,
     };
     Kind kind = Kind::kCompleted;
     int worker = 0;
-    std::uint32_t incarnation = 0;  // incarnation of the worker; unused for kKill and kJoin
-    BucketId bucket = 0;            // not for kKill and kJoin
+    std::uint32_t incarnation = 0;            // unused for kKill, kJoin and kDeadline
+    BucketId bucket = 0;                      // unused for kKill, kJoin and kDeadline
     std::optional<double> restart_seconds{};  // for kKill: time from the kill; nullopt: no restart
   };
 
@@ -125,6 +134,8 @@ class VirtualAsynchronousJob {
   void schedule(const FaultInjection& faults);
   void on_event(const JobEvent& event);
   void kill(int w, std::optional<double> restart_seconds);
+  // Gives back all batches of a worker that has died.
+  void lose_batches(int w);
   // Lets the worker wait for a batch if it has ended its step and has the values of its first
   // layers.
   void wait_for_batch(int w);
@@ -149,6 +160,8 @@ class VirtualAsynchronousJob {
   bool has_rounds() const noexcept { return pushes_displacements(plan_.strategy.local); }
   // Runs the shard until it has nothing to do, and leases batches to waiting workers.
   void process_due_work();
+  // Plans the time at which the shard's next update is due.
+  void plan_deadline();
   void end_step(const ps::ShardEvent& event);
   bool rest_idle_workers();
 
@@ -164,8 +177,11 @@ class VirtualAsynchronousJob {
   void push(int w, BucketId bucket);
   void pushed(int w, BucketId bucket);
   void served(int w, BucketId bucket);
-  bool is_summed() const noexcept {
-    return plan_.strategy.consistency.consistency == ps::Consistency::kSync;
+  ps::Consistency consistency() const noexcept { return plan_.strategy.consistency.consistency; }
+  bool is_summed() const noexcept { return consistency() == ps::Consistency::kSync; }
+  // Whether an update of the shard takes the pushes of several workers.
+  bool merges_pushes() const noexcept {
+    return is_summed() || consistency() == ps::Consistency::kQuorum;
   }
   // Adds an update of a bucket from gradients of `bytes` bytes to its server's work. Returns when
   // it is done.
@@ -198,6 +214,7 @@ class VirtualAsynchronousJob {
   ComputeDelays delays_;
   JobLines lines_;
   EventQueue<JobEvent> queue_;
+  std::optional<VirtualTime> planned_deadline_;
   std::vector<VirtualWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   std::deque<int> waiting_;  // workers that wait for a batch, in order of arrival

@@ -29,8 +29,8 @@ void VirtualAsynchronousJob::send(int w, BucketId bucket) {
 void VirtualAsynchronousJob::pushed(int w, BucketId bucket) {
   VirtualWorker& of = worker(w);
   of.trips[static_cast<std::size_t>(bucket)].sent = now();
-  // A shard that sums waits for all gradients of an update.
-  if (is_summed()) return served(w, bucket);
+  // A shard that sums waits for all pushes of an update.
+  if (merges_pushes()) return served(w, bucket);
   of.is_queued[static_cast<std::size_t>(bucket)] = true;
   plan_event(occupy(bucket, of.gradient->bytes(bucket)), JobEvent::Kind::kServed, w, bucket);
 }
@@ -50,16 +50,19 @@ void VirtualAsynchronousJob::served(int w, BucketId bucket) {
                                        .bucket = bucket,
                                        .version = of.versions[b],
                                        .learning_rate = static_cast<float>(of.pushed_rate),
+                                       .arrived = now(),
+                                       .samples = of.pushed_samples(),
                                        .gradient = of.gradient->part(bucket),
                                        .values = values_of(of, bucket),
                                        .token = of.incarnation});
   check(takes_part, "a running worker may push");
+  of.is_in_shard = of.is_in_shard || bucket == last_of_server_0_;
 }
 
 void VirtualAsynchronousJob::on_shard_events(BucketId bucket) {
   using Kind = ps::ShardEvent::Kind;
   VirtualTime& updated = updated_[static_cast<std::size_t>(bucket)];
-  if (is_summed()) {
+  if (merges_pushes()) {
     std::int64_t bytes = 0;
     for (const ps::ShardEvent& event : events_) {
       if (event.kind == Kind::kApplied) bytes += worker(event.worker).gradient->bytes(bucket);
@@ -86,7 +89,7 @@ void VirtualAsynchronousJob::on_shard_event(const ps::ShardEvent& event) {
     return;
   }
   VirtualWorker& of = worker(event.worker);
-  if (!of.is_alive || of.incarnation != event.token) return;
+  if (of.incarnation != event.token || (!of.is_alive && !of.is_in_shard)) return;
   of.drops.add(event.sequence, event.kind == Kind::kDropped, shard_.buckets().size());
   if (event.bucket == last_of_server_0_) end_step(event);
 }

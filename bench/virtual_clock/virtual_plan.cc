@@ -21,6 +21,10 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
     throw UsageError(
         fmt::format("--workers {}: --strategy {} has one worker", run.workers, plan.strategy.name));
   }
+  if (plan.strategy.consistency.quorum > run.workers) {
+    throw UsageError(fmt::format("--quorum {}: expected at most the {} workers",
+                                 plan.strategy.consistency.quorum, run.workers));
+  }
   if (plan.strategy.consistency.backup_workers >= run.workers) {
     throw UsageError(fmt::format("--backup-workers {}: expected fewer than the {} workers",
                                  plan.strategy.consistency.backup_workers, run.workers));

@@ -124,6 +124,12 @@ TEST(RunPlan, ControlsAnOuterOptimizerByOneWorkerWithTheBatchOfAll) {
   EXPECT_EQ(control_of(options, options.variants.front())->worker_batch, 80);
 }
 
+TEST(RunPlan, HasAControlThatWaitsForItsOneWorker) {
+  CompareOptions options = two_variants();
+  const Variant merging = parse_variant("parameter-server:quorum:2+displacement:diloco:8", 4, 2);
+  EXPECT_EQ(control_of(options, merging)->consistency.quorum, 0);
+}
+
 TEST(RunPlan, HasNoControlOfThePlainAverageOrOfOneWorker) {
   CompareOptions options = two_variants();
   EXPECT_FALSE(control_of(options, parse_variant("mirrored", 4, 2)));

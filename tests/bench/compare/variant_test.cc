@@ -76,6 +76,17 @@ TEST(Variant, MayPushDisplacements) {
   EXPECT_EQ(delayed.sync_every, 8);
 }
 
+TEST(Variant, MayMergeDisplacements) {
+  const Variant variant =
+      parse_variant("parameter-server:quorum:3:0.5+displacement:diloco:8", 4, 2);
+  EXPECT_EQ(variant.consistency.consistency, ps::Consistency::kQuorum);
+  EXPECT_EQ(variant.consistency.quorum, 3);
+  EXPECT_EQ(variant.consistency.grace, 0.5);
+  EXPECT_FALSE(variant.is_synchronous);
+  EXPECT_EQ(variant.servers, 1) << "it decides each merge";
+  EXPECT_EQ(parse_variant("central-storage:quorum+displacement:diloco:8", 4, 2).servers, 0);
+}
+
 TEST(Variant, OfPlanHasTheRoundsOfCompareButSearchesNone) {
   for (const char* word :
        {"local-sgd:post-local:8", "parameter-server:async+displacement:diloco:8"}) {
@@ -107,7 +118,7 @@ TEST(Variant, IsRefusedWithAReason) {
       {"mirrored:8", "have a consistency to choose"},
       {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
-      {"central-storage:sspp", "expected async, ssp or sync"},
+      {"central-storage:sspp", "expected async, ssp, quorum or sync"},
       {"central-storage:async:2", "only ssp takes a number"},
       {"parameter-server:ssp:x", "expected a number from 0 to 999999, found \"x\""},
       {"parameter-server:async+backup:1", "backup workers require sync"},
@@ -121,7 +132,13 @@ TEST(Variant, IsRefusedWithAReason) {
       {"parameter-server:async+fast",
        "expected backup:K, displacement:OUTER:N, inverse, dc, dc-adaptive, ringmaster:N, rennala:N "
        "or ordered-momentum"},
-      {"parameter-server:sync+displacement:average:4", "displacements require async or ssp"},
+      {"parameter-server:sync+displacement:average:4",
+       "displacements require async, ssp or quorum"},
+      {"parameter-server:quorum:2", "quorum merges displacements; add one"},
+      {"parameter-server:quorum:5+displacement:average:8",
+       "expected a number from 1 to 4, found \"5\""},
+      {"parameter-server:quorum:2:x+displacement:average:8", "--grace x: expected seconds"},
+      {"parameter-server:quorum:2:1:1+displacement:average:8", "such as quorum:2:0.5"},
       {"parameter-server:async+displacement", "such as displacement:average:8"},
       {"parameter-server:async+displacement:delayed-nesterov:4",
        "such as displacement:delayed-nesterov:4:8"},
