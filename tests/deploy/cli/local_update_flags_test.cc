@@ -217,6 +217,9 @@ TEST(DisplacementFlags, AreHonouredOrRefusedInOneLine) {
     EXPECT_TRUE(contains(shared_refusal(words_of(use)), "requires --strategy local-sgd")) << use;
   }
   EXPECT_TRUE(contains(shared_refusal(as_words("--inner-state average"), push), "keep or reset"));
+  // The rate would be divided twice.
+  EXPECT_TRUE(contains(shared_refusal(as_words("--learning-rate-scale inverse-workers"), push),
+                       "the outer step divides by the number of workers"));
   EXPECT_EQ(shared_refusal(as_words("--outer delayed-nesterov:4"), push), "");
   EXPECT_TRUE(contains(shared_refusal(as_words("--outer delayed-nesterov"), push), ":N"));
   EXPECT_TRUE(contains(local_refusal(as_words("--outer delayed-nesterov:4")),
