@@ -17,9 +17,10 @@ enum class Consistency : std::uint8_t {
   // the slowest worker.
   kSsp,
   kAsync,  // no worker waits
-  // Displacements that arrive together make one update, with their mean: it begins when those of
-  // `quorum` workers wait and `grace` has passed since, or when those of all workers wait. Later
-  // ones belong to the next update; none is dropped. Source: Decoupled DiLoCo (arXiv:2604.21428).
+  // Displacements that arrive together make one update, with their mean. It begins when `quorum`
+  // workers have pushed and `grace` has passed since, or when all workers have pushed. Later
+  // displacements belong to the next update; none is dropped. Source: Decoupled DiLoCo
+  // (arXiv:2604.21428).
   kQuorum,
 };
 constexpr auto named_values(Consistency /*type*/) {

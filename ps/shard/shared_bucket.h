@@ -157,8 +157,8 @@ class SharedBucket {
   bool follows_merges() const noexcept { return merges_ != nullptr && bucket_ > 0; }
   // Chooses the pushes of the next update.
   void choose();
-  // Chooses the waiting pushes of the next merge, when all of them have arrived. Those of workers
-  // that have left will not come. Returns false if the merge is over without any push.
+  // Chooses the waiting pushes of the next merge, when all of them have arrived. Workers that
+  // have left push nothing more. Returns false if the merge is over without any push.
   bool choose_merged();
   void drop_late_pushes();
   bool begin_snapshot_copy();

@@ -99,8 +99,8 @@ std::string describe_pipeline(const TrainOptions& options, const Graph& graph,
 // Returns how displacements make an update together; "" if each makes one alone.
 std::string describe_merge(const ps::ConsistencyOptions& consistency) {
   if (consistency.consistency != ps::Consistency::kQuorum) return "";
-  if (consistency.quorum == 0) return ", and those of all workers make one update";
-  return fmt::format(", and those of {} workers or more make one update after {:g} s of grace",
+  if (consistency.quorum == 0) return ", and an update waits for all workers";
+  return fmt::format(", and an update waits for {} workers, then {:g} s for the others",
                      consistency.quorum, consistency.grace);
 }
 

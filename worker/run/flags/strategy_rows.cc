@@ -265,8 +265,7 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = kVariants},
       {.name = "--quorum",
-       .help = "number of workers whose displacements an update waits for; only with "
-               "--consistency quorum",
+       .help = "number of workers that an update waits for; only with --consistency quorum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.quorum; },
        .rules = {.default_text = "all workers", .least = 1},
        .is_unset_at_zero = true,
@@ -274,8 +273,8 @@ std::vector<TrainFlag> consistency_flags() {
        .decides_updates = true,
        .in_comparison = kOfQuorum},
       {.name = "--grace",
-       .help = "how long an update waits for further displacements when those of --quorum workers "
-               "have arrived; only with --consistency quorum",
+       .help = "how long an update waits for the other workers when --quorum workers have pushed; "
+               "only with --consistency quorum",
        .field = [](TrainOptions& o) -> FlagTarget { return &o.strategy.consistency.grace; },
        .rules = {.unit = "seconds", .least = 0.0, .most = ps::kMostGrace, .example = "0.5"},
        .needs = {kShared, kQuorum},
