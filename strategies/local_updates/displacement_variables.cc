@@ -50,7 +50,10 @@ void DisplacementVariables::push(BucketId /*bucket*/, const StepReport& report) 
 
 StepReport DisplacementVariables::commit() {
   if (!is_in_round()) watch_.end();  // all answers to the last round's pushes have arrived
-  if (!std::isfinite(report_.scores.loss)) return report_;
+  if (!std::isfinite(report_.scores.loss)) {
+    report_.round_steps = 0;
+    return report_;
+  }
   update_.clip_and_update_all();
   ++updates_;
   round_ += report_;
@@ -60,6 +63,7 @@ StepReport DisplacementVariables::commit() {
   own.round_steps = std::ssize(rates_) == options_.sync_every ? options_.sync_every : 0;
   // The last update of a round may overflow; the shards would keep what it made.
   if (own.round_steps > 0 && !end_round()) {
+    own.round_steps = 0;
     own.scores.loss = std::numeric_limits<double>::quiet_NaN();
   }
   return own;

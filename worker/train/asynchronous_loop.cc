@@ -216,7 +216,7 @@ class ReplicaLoop {
       stop_.pass_on();
       if (options_.max_seconds > 0.0 && log_.seconds() >= options_.max_seconds) stop_.complete();
       train(*range);
-      if (is_in_round_) continue;
+      if (steps_in_round_ > 0) continue;
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
         // After an evaluation the replica's values are out of date. After the final evaluation no
@@ -248,9 +248,9 @@ class ReplicaLoop {
   // Waits for the samples of the next batch; returns null at the end. A worker that has no batch
   // ends its round, because other workers may wait for the samples of this round.
   const ps::SampleRange* next_lease() {
-    if (is_in_round_ && !input_.await_lease()) {
+    if (steps_in_round_ > 0 && !input_.await_lease()) {
       replica_.variables->end_round_early();
-      is_in_round_ = false;
+      steps_in_round_ = 0;
     }
     return input_.upcoming();
   }
@@ -270,13 +270,13 @@ class ReplicaLoop {
     const Batch& batch = next_batch();
     const auto begun = Clock::now();
     const StepReport report = step(batch);
-    is_in_round_ = report.round_steps == 0;
+    steps_in_round_ = report.round_steps == 0 ? steps_in_round_ + 1 : 0;
     own_.add_step(report.scores.num_samples,
                   std::chrono::duration<double>(Clock::now() - begun).count());
     const JobStatus status = job_.status();
     if (!std::isfinite(report.scores.loss)) {
       throw diverged(describe_divergence(report.scores.loss),
-                     {.step = status.step,
+                     {.step = status.step + steps_in_round_,
                       .learning_rate = learning_rate_,
                       .last_checkpoint = last_checkpoint(options_)});
     }
@@ -402,7 +402,7 @@ class ReplicaLoop {
   AssignmentRunner duties_;
   EpochLoss loss_;
   double learning_rate_ = 0.0;
-  bool is_in_round_ = false;  // the replica has trained batches that it has not pushed
+  std::int64_t steps_in_round_ = 0;  // that the replica has trained and not pushed
   bool is_last_ = false;
   TrainOutcome outcome_;
 };

@@ -42,6 +42,40 @@ TEST_P(JobsThatPushDisplacements, LearnAndTrainEverySampleOnce) {
 INSTANTIATE_TEST_SUITE_P(Under, JobsThatPushDisplacements,
                          testing::Values("async", "ssp", "quorum"));
 
+class DisplacementsWithFlags : public testing::TestWithParam<Arguments> {};
+
+// These flags act on the steps of a worker, or on its messages.
+TEST_P(DisplacementsWithFlags, Learn) {
+  TrainingRuns runs;
+  const auto summary = runs.summary_of(
+      parameter_servers({.workers = 3, .servers = 1}),
+      kModel + kRounds +
+          as_words("--epochs 4 --learning-rate 0.05 --optimizer momentum --consistency",
+                   GetParam()));
+  EXPECT_EQ(summary.at("steps"), 128);
+  EXPECT_GE(summary.at("test_accuracy"), 0.95);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, DisplacementsWithFlags,
+    testing::Values(as_words("async --compress bf16"), as_words("async --compress topk:0.1"),
+                    as_words("quorum --compress topk:0.1"),
+                    as_words("async --clip-norm 0.5 --weight-decay 0.0001"),
+                    as_words("async --lr-schedule cosine --warmup-epochs 0.5")));
+
+// The statistics of batch norm are not in the displacements.
+TEST(AJobThatPushesDisplacements, AveragesTheStatisticsOfBatchNorm) {
+  TrainingRuns runs;
+  const auto summary = runs.summary_of(
+      parameter_servers({.workers = 2, .servers = 1}),
+      as_words(
+          "--model resnet20 --data synthetic:3x8x8:4:256 --batch-size-per-replica 16 --threads "
+          "1 --no-progress --epochs 4 --learning-rate 0.02 --optimizer momentum") +
+          kRounds);
+  EXPECT_EQ(summary.at("steps"), 64);
+  EXPECT_GE(summary.at("test_accuracy"), 0.9);
+}
+
 TEST(AJobThatPushesDisplacements, PushesTheStepsOfItsRoundsWhenItStopsAndResumes) {
   const TemporaryFolder scratch;
   // The rounds are longer than the run.
@@ -77,6 +111,15 @@ TEST(ARoundOfDisplacements, IsNotLongerThanTheRun) {
                     as_words("--push displacement --sync-every 41 --steps 40"));
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "--sync-every 41: the whole run has 40 steps")) << result.err;
+}
+
+// The first push would come after 5 steps.
+TEST(ARoundOfDisplacements, ThatDivergesNamesItsStep) {
+  const ProgramResult result = run_syncopate(
+      as_words("train --strategy central-storage --consistency async --learning-rate 1e30") +
+      kModel + kRounds);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err, "at step 2, with learning rate 1e+30")) << result.err;
 }
 
 // One worker, so that nothing depends on timing. The checkpoint is within the 4 displacements.
