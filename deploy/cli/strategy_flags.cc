@@ -136,13 +136,15 @@ void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
         "--batch-size requires synchronous workers: under --consistency async and ssp each worker "
         "applies its own batch; give --batch-size-per-replica");
   }
-  if (options.learning_rate_scale == LearningRateScale::kInverseWorkers &&
-      pushes_displacements(options.strategy.local)) {
-    throw UsageError(
-        "--learning-rate-scale inverse-workers: with --push displacement the outer step divides by "
-        "the number of workers; leave the flag out, or give --outer-learning-rate");
-  }
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  const LocalUpdateOptions& local = options.strategy.local;
+  const bool divides = pushes_displacements(local) && !local.outer_learning_rate &&
+                       consistency.consistency != ps::Consistency::kQuorum;
+  if (divides && options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
+    throw UsageError(
+        "--learning-rate-scale inverse-workers: with --push displacement the outer step divides "
+        "already; leave the flag out, or give --outer-learning-rate");
+  }
   const bool has_one_batch = consistency.consistency != ps::Consistency::kSync &&
                              ps::gradients_per_update(consistency) == 1;
   if (scales_by_batch(options.learning_rate_scale) && has_one_batch &&
