@@ -20,9 +20,12 @@ bool has_rounds(const KilledJob& job) { return std::string(job.rule).ends_with("
 
 bool merges(const KilledJob& job) { return std::string(job.rule).starts_with("quorum"); }
 
+bool delays_momentum(const KilledJob& job) { return std::string(job.rule) == "delayed_rounds"; }
+
 // Returns the value of --consistency.
 std::string consistency_of(const KilledJob& job) {
   const std::string rule = job.rule;
+  if (delays_momentum(job)) return "async";
   if (has_rounds(job)) return rule.substr(0, rule.find('_'));
   if (rule == "backup") return "sync";
   return rule == "ssp" || rule == "sync" ? rule : "async";
@@ -49,6 +52,7 @@ std::vector<std::string> KilledJob::command(const TemporaryFolder& folder) const
   if (has_rounds(*this)) {
     words = words + as_words("--push displacement --sync-every", std::to_string(kStepsOfRound));
   }
+  if (delays_momentum(*this)) words = words + as_words("--outer delayed-nesterov:4");
   if (merges(*this)) words = words + as_words("--quorum 2 --grace 0.02");
   if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
   return syncopate_command(words);

@@ -12,8 +12,8 @@ namespace syncopate::test {
 
 struct KilledJob {
   // async, ssp or sync; backup: sync with one backup worker; ringmaster or rennala: async with this
-  // staleness rule; async_rounds, ssp_rounds or quorum_rounds: workers push
-  // displacements.
+  // staleness rule; async_rounds, ssp_rounds, quorum_rounds or delayed_rounds:
+  // workers push displacements, with momentum in every fourth one under delayed_rounds.
   const char* rule = "async";
   int steps = 300;
   const char* snapshot_every = "1";  // seconds

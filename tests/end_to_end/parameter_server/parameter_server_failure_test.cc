@@ -76,8 +76,9 @@ std::vector<Loss> all_losses() {
     }
   }
   for (const char* rule :
-       {"ringmaster", "rennala", "async_rounds", "ssp_rounds", "quorum_rounds"}) {
-    for (const Role victim : {Role{"worker", 1}, Role{"server", 0}, Role{"server", 1}}) {
+       {"ringmaster", "rennala", "async_rounds", "ssp_rounds", "quorum_rounds", "delayed_rounds"}) {
+    for (const Role victim :
+         {Role{"worker", 0}, Role{"worker", 1}, Role{"server", 0}, Role{"server", 1}}) {
       const bool has_one_server = std::string(rule) == "quorum_rounds";
       if (has_one_server && victim.index == 1 && std::string(victim.kind) == "server") continue;
       losses.push_back({rule, victim, Moment::kSnapshots});
@@ -94,7 +95,8 @@ TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   if (killed.is_synchronous()) killed.steps = 120;
   // On a busy machine the other workers may train most of the job before worker 0, which writes the
   // metrics, has trained a few batches.
-  if (std::string(loss.rule).starts_with("async")) killed.steps = 900;
+  const std::string rule = loss.rule;
+  if (rule.starts_with("async") || rule.ends_with("_rounds")) killed.steps = 900;
   if (loss.moment == Moment::kSnapshots) killed.snapshot_every = "0.1";
   const TemporaryFolder scratch;
   RunningProgram job(killed.command(scratch));
@@ -287,12 +289,14 @@ TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
 
 INSTANTIATE_TEST_SUITE_P(
     Each, AnyWorkerThatIsStopped,
-    testing::Combine(testing::Values(Arguments{"--consistency", "async"},
-                                     Arguments{"--consistency", "ssp"},
-                                     as_words("--consistency sync --backup-workers 1")),
-                     testing::Values(0, 2)),
+    testing::Combine(
+        testing::Values(Arguments{"--consistency", "async"}, Arguments{"--consistency", "ssp"},
+                        as_words("--consistency async --push displacement --sync-every 5"),
+                        as_words("--consistency sync --backup-workers 1")),
+        testing::Values(0, 2)),
     [](const auto& parameters) {
-      return std::get<0>(parameters.param)[1] + "_worker" +
+      const Arguments& words = std::get<0>(parameters.param);
+      return words[1] + (words.back() == "5" ? "_rounds" : "") + "_worker" +
              std::to_string(std::get<1>(parameters.param));
     });
 
