@@ -318,12 +318,8 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
   if (options_.consistency == Consistency::kQuorum) {
     const auto due = merge_time(waiting);
     if (!due || *due > now) return;
-    WorkerSet taken;
     for (std::size_t i = 0; i < waiting.size(); ++i) {
-      const PushId& id = waiting[i].id;
-      if (!snapshot_lets_begin(id) || taken.contains(id.worker)) continue;
-      taken.insert(id.worker);
-      chosen.push_back(i);
+      if (snapshot_lets_begin(waiting[i].id)) chosen.push_back(i);
     }
     return;
   }

@@ -96,7 +96,7 @@ class ConsistencyRule {
   // order of arrival; the positions of the chosen pushes are appended to `chosen`, which must be
   // empty. `chosen` stays empty if no update is due. Under kSync the function chooses one push of
   // each active worker, but not the `backup_workers` pushes that arrive last. It also chooses
-  // waiting pushes of workers that have left. Under kQuorum it chooses one push of each worker once
+  // waiting pushes of workers that have left. Under kQuorum it chooses all pushes once
   // merge_time() is not after `now`. Under other rules it chooses the first push that
   // snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version, ShardTime now,
