@@ -193,6 +193,8 @@ void RequestService::pull(WorkerSession& session, const wire::PullT& header) {
     }
     schedule(bucket, threads_for(session));
   }
+  // The data thread may have ended an update here, after which other buckets have work.
+  if (shard().merges_pushes()) schedule_all();
 }
 
 void RequestService::probe(const WorkerSession& session, const wire::ProbeT& header) {
