@@ -247,6 +247,7 @@ std::optional<Variant> control_of(const CompareOptions& options, const Variant& 
   control.label += ", one worker";
   control.workers = 1;
   control.consistency.quorum = 0;  // all workers
+  control.consistency.grace = 0.0;
   control.worker_batch = worker_batch_of(options, variant) * variant.workers;
   control.update_batch.reset();
   return control;

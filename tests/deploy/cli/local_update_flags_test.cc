@@ -245,6 +245,7 @@ TEST(QuorumFlags, AreRefusedInOneLineIfTheyContradict) {
            {"sync --grace 2", "--grace requires --consistency quorum"},
            {rounds + "--quorum 4", "--quorum 4: the job has 3 workers"},
            {rounds + "--quorum 0", "expected a whole number, at least 1"},
+           {rounds + "--grace 1", "--grace requires --quorum"},
            {rounds + "--grace -1", "expected seconds from 0 to 86400"},
            {rounds + "--outer delayed-nesterov:4", "choose --outer diloco"}}) {
     EXPECT_TRUE(contains(refusal(replicas + words), line)) << refusal(replicas + words);
