@@ -56,10 +56,12 @@ void check_consistency(const ConsistencyOptions& options) {
     throw UsageError(fmt::format("consistency: a quorum of {} under {}, expected quorum",
                                  options.quorum, name(options.consistency)));
   }
-  if (options.staleness_rule != StalenessRule::kNone && is_sync) {
+  const bool merges = is_sync || options.consistency == Consistency::kQuorum;
+  if (options.staleness_rule != StalenessRule::kNone && merges) {
     throw UsageError(
-        "consistency: a staleness rule under sync, where no gradient is stale; leave it out, or "
-        "choose ssp or async");
+        fmt::format("consistency: a staleness rule under {}, where an update has the pushes of "
+                    "several workers; leave it out, or choose ssp or async",
+                    name(options.consistency)));
   }
   if (options.staleness_rule >= StalenessRule::kRingmaster &&
       options.consistency != Consistency::kAsync) {

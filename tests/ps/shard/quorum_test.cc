@@ -141,6 +141,9 @@ TEST(QuorumRule, RefusesContradictions) {
   EXPECT_TRUE(
       contains(error({.consistency = Consistency::kAsync, .quorum = 2}), "expected quorum"));
   EXPECT_TRUE(contains(error({.consistency = Consistency::kQuorum, .quorum = -1}), "0 or more"));
+  EXPECT_TRUE(contains(
+      error({.consistency = Consistency::kQuorum, .staleness_rule = StalenessRule::kInverse}),
+      "a staleness rule under quorum"));
   for (const double grace : {-1.0, 1e9, std::nan(""), std::numeric_limits<double>::infinity()}) {
     EXPECT_TRUE(
         contains(error({.consistency = Consistency::kQuorum, .grace = grace}), "s of grace"));
