@@ -137,9 +137,10 @@ void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
         "applies its own batch; give --batch-size-per-replica");
   }
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
-  const LocalUpdateOptions& local = options.strategy.local;
-  const bool divides = pushes_displacements(local) && !local.outer_learning_rate &&
-                       consistency.consistency != ps::Consistency::kQuorum;
+  const auto local = local_updates_of(options);
+  const bool divides =
+      local && pushes_displacements(*local) &&
+      *local->outer_learning_rate < outer_options(options.strategy.local).learning_rate;
   if (divides && options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
     throw UsageError(
         "--learning-rate-scale inverse-workers: with --push displacement the outer step divides "

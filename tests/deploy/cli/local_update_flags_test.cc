@@ -218,12 +218,18 @@ TEST(DisplacementFlags, AreHonouredOrRefusedInOneLine) {
   }
   EXPECT_TRUE(contains(shared_refusal(as_words("--inner-state average"), push), "keep or reset"));
   // The rate would be divided twice.
-  EXPECT_TRUE(contains(shared_refusal(as_words("--learning-rate-scale inverse-workers"), push),
-                       "the outer step divides already"));
-  EXPECT_EQ(shared_refusal(
-                as_words("--learning-rate-scale inverse-workers --outer-learning-rate 1"), push),
+  EXPECT_TRUE(
+      contains(shared_refusal(as_words("--replicas 2 --learning-rate-scale inverse-workers"), push),
+               "the outer step divides already"));
+  EXPECT_EQ(shared_refusal(as_words("--replicas 2 --learning-rate-scale inverse-workers "
+                                    "--outer-learning-rate 1"),
+                           push),
             "");
   EXPECT_EQ(shared_refusal(as_words("--outer delayed-nesterov:4"), push), "");
+  EXPECT_EQ(shared_refusal(as_words("--replicas 2 --learning-rate-scale inverse-workers --outer "
+                                    "delayed-nesterov:4"),
+                           push),
+            "");
   EXPECT_TRUE(contains(shared_refusal(as_words("--outer delayed-nesterov"), push), ":N"));
   EXPECT_TRUE(contains(local_refusal(as_words("--outer delayed-nesterov:4")),
                        "requires --push displacement"));
